@@ -1,7 +1,7 @@
 """Baseline: Django and Channels without any of our code.
 
 One connection with Django's own defaults, kept open. What the platform gains below its rooms (pool, threads, statements
-planned once and sent together) is its own, so it belongs to the measured side alone (ADR 31).
+planned once and sent together) is its own, so it belongs to the measured side alone.
 """
 
 from __future__ import annotations

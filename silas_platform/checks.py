@@ -227,7 +227,7 @@ def schema_is_not_newer(databases: Sequence[str] | None = None, **_: object) -> 
 
 @register(Tags.database)
 def migrations_are_complete(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """An app must have all of the migrations that its squashed one replaces, or none (ADR 68). Django itself would skip
+    """An app must have all of the migrations that its squashed one replaces, or none. Django itself would skip
     the app without an error."""
     if "owner" not in (databases or ()):
         return []

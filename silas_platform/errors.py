@@ -78,9 +78,11 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
 
 
 def _problem(error: SilasError) -> dict[str, Any]:
-    """The error as problem details (RFC 9457), with our own member `error` beside them (ADR 125)."""
+    """The error as problem details (RFC 9457), with our own member `error` beside them."""
     title = HTTPStatus(error.status).phrase
     code = str(error.code)
+    # Both shapes: clients have read `error` from the beginning, and the API only grows. Negotiating by `Accept` would
+    # leave it to proxies, which drop the header, what a program sees.
     problem = {"type": f"urn:silas:error:{code}", "title": title, "status": error.status, "detail": error.message}
     return {**problem, "code": code, **error.as_json()}
 

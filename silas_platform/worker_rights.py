@@ -1,6 +1,6 @@
 """Database rights of workers, as one list; tables that are not on it are closed to `silas_work`.
 
-A worker runs what models and scripts bring in, so its role can create no approval, login or rule (docs/adr). Every
+A worker runs what models and scripts bring in, so its role can create no approval, login or rule (ADR 18). Every
 `migrate` brings PostgreSQL in line with the list, in one transaction; a worker whose role has more rights refuses to
 start. A table that is not listed fails tests/platform/test_worker_rights.py.
 """

@@ -1,7 +1,7 @@
 """The tests' own PostgreSQL (a migrated one's copy) and Redis, and the cast: owner, approver, agent, viewer, stranger.
 
-Database access commits, as in production; tests keep apart by making their own tenants. What is costly is made once
-(ADR 45): the migrated cluster (tests/prepared.py), the house of tests/faults, web, worker and browser of tests/e2e.
+Database access commits, as in production; tests keep apart by making their own tenants. What is costly is made once:
+the migrated cluster (tests/prepared.py), the house of tests/faults, web, worker and browser of tests/e2e.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ NONCES_KEPT = timedelta(minutes=40)
 REPLAYED = frozenset({"stale", "nonce_used"})
 
 
-# Format 1 named no deployment: what somebody signed at one company would have proved it at another (ADR 35).
+# Format 1 named no deployment: what somebody signed at one company would have proved it at another.
 VERSION = 2
 
 

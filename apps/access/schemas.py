@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 
 class Signed(BaseModel):
-    """A member's signature: Ed25519 over `message_signatures.signed_bytes` (contract silas 3, ADR 35). `v`: the format
+    """A member's signature: Ed25519 over `message_signatures.signed_bytes` (contract silas 3). `v`: the format
     of what is signed; one that is not today's proves nothing."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

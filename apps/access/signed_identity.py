@@ -20,12 +20,13 @@ from kernel.unicode_safety import has_hidden_characters
 if TYPE_CHECKING:
     from jwt.types import Options
 
+# A stolen token of any length would open records for as long.
 LONGEST_LIFE = timedelta(hours=1)
 # How far the site's clock may go before ours. Never beyond the end that a token names itself.
 CLOCKS_DIFFER = timedelta(seconds=30)
 LAST_SECOND = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 MAX_TOKEN, MAX_SUBJECT, MAX_NAME, MAX_CONTACT = 8192, 80, 120, 254
-# Times are ours to judge, by our clock; and who is meant stands in `aud` or `iss` (ADR 35).
+# Times are ours to judge, by our clock; and who is meant stands in `aud` or `iss`.
 _OPTIONS: Options = {
     "require": ["exp", "sub"],
     "verify_exp": False,
@@ -34,6 +35,7 @@ _OPTIONS: Options = {
     "verify_aud": False,
     "verify_iss": False,
     "verify_sub": False,
+    # A page sends one token with every window and reconnect, so it may be used again until it ends.
     "verify_jti": False,
 }
 

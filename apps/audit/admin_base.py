@@ -200,7 +200,7 @@ def actor_of(request: HttpRequest) -> str:
 def record_change(
     request: HttpRequest, row: Any, change: str, *, before: Any = None, after: Any = None, fields: Iterable[str] = ()
 ) -> None:
-    """Record a change made in the administration in the chain of the open scope. Nothing else records one (ADR 57).
+    """Record a change made in the administration in the chain of the open scope. Nothing else records one.
 
     `before` and `after` are the row as it was and as it is, None where it did not or does not exist; `fields` are the
     names of those to record.

@@ -1,7 +1,8 @@
 """Receipts: what a session did, and why it ended.
 
-Built from rows at any time, so that a running or crashed session has one too; stored with the session when it ends. A
-receipt holds ids, kinds, counts and amounts; of texts only titles and the summary, which were scrubbed when written.
+Built from rows and not from the audit log, which workers may not read, at any time, so that a running or crashed
+session has one too; stored with the session when it ends. A receipt holds ids, kinds, counts and amounts; of texts only
+titles and the summary, which were scrubbed when written.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ class TaskLimits(Frozen):
 
 
 # Contract B1. The guard counts model runs, findings and the notice as calls too, hence more than B's ten.
+# 25 calls where the contract has 10, because everything that the guard admits counts, findings and the notice too.
 DEFAULT_LIMITS = TaskLimits(cost_usd=Decimal("0.50"), calls=25, tokens=50_000, wall_seconds=300, memory_writes=10)
 
 

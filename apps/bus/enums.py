@@ -50,7 +50,7 @@ class Kind(TextChoices):
     """Kinds of messages and jobs.
 
     Beyond the specification: `execution_request`, which dispatches an approved item (contract silas 15, gap),
-    `autonomous_session` (ADR 40), `review_owed` (ADR 42), `connection_owed` (ADR 77) and all jobs. `plan_request` is
+    `autonomous_session`, `review_owed` (ADR 42), `connection_owed` (ADR 77) and all jobs. `plan_request` is
     not sent: a web process plans inside the turn.
     """
 

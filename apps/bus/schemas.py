@@ -1,7 +1,7 @@
 """Messages, their payloads, and leases; all frozen (spec 19.2.1; contract silas 15).
 
 A message refers to its work item and approval token by id: their rows are the truth, and a copy on a queue would be a
-second one (ADR 17). `rules` defines which parts a kind must have.
+second one (ADR 115). `rules` defines which parts a kind must have.
 """
 
 from __future__ import annotations

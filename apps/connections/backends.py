@@ -2,8 +2,8 @@
 
 The operator chooses one with `SILAS_CREDENTIAL_BACKEND`: `database`, `keyring`, or the dotted path of a class with the
 three methods of `CredentialStore`. Every backend is given values that are sealed already, so that a keyring that leaks
-leaks nothing (ADR 77), and no value is ever overwritten in place: a transaction that is rolled back finds what it had
-(ADR 91). Only `credentials` calls this module.
+leaks nothing (ADR 77), and no value is ever overwritten in place: a transaction that is rolled back finds what it had.
+Only `credentials` calls this module.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only handlers of guarded calls may use `unseal_all` (tests/architecture). What a set-up conversation brings is partial
 until the set-up is completed and probed; then it replaces what was there, in one transaction (spec 5.10.1). Values in
 another backend than the database are deleted after the commit, and a new value always gets a new place: a transaction
-that is rolled back loses nothing, and leaves nothing behind for long (`keyring_cleanup`, ADR 91).
+that is rolled back loses nothing, and leaves nothing behind for long (`keyring_cleanup`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The keyring is outside of the database's transactions. So a note is written before a value is put there or given up, and
 is removed once the transaction is committed. When the process dies in between, the transaction is rolled back or the
-keyring is locked, the note stays, and a day later the rows decide (ADR 91). Notes are empty files under `SILAS_VAR`, on
+keyring is locked, the note stays, and a day later the rows decide. Notes are empty files under `SILAS_VAR`, on
 the machine whose keyring it is; their names do not reveal what they refer to.
 """
 

@@ -57,7 +57,7 @@ class DeviceCodeStep(ScriptOutput):
 
 
 class RedirectStep(ScriptOutput):
-    """`auth_url` holds the platform's own callback address and state, which the script was started with (ADR 78)."""
+    """`auth_url` holds the platform's own callback address and state, which the script was started with."""
 
     type: Literal["browser_redirect"]
     auth_url: HttpsUrl

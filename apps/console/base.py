@@ -48,6 +48,7 @@ def rail(request: StaffRequest) -> HttpResponseBase:
     return response
 
 
+# A cookie that the server reads: no page is drawn in the wrong theme first, and each device may have its own.
 def chosen_theme(request: StaffRequest) -> str:
     """The theme that was chosen in this browser; empty follows the system."""
     theme = request.COOKIES.get(THEME_COOKIE, "")

@@ -1,5 +1,6 @@
 """Where a member can go: the pages of the rail, the Settings area in its groups, and the command palette's other pages.
 
+Rail, Settings, its search and the palette are drawn from this list, so a page that is missing here is found nowhere.
 `roles` are those of a page's view. What a team uses every day stands in the rail; what it sets up once is in Settings.
 """
 

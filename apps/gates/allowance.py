@@ -1,7 +1,7 @@
 """Limit gate evaluations: at most 32 per turn over all triggers (spec 11), with one model.
 
 Every gate that runs on a message, an answer or a call counts; the pieces of a streamed answer are one answer. Beyond
-the limit, policy gates block and quality gates are skipped (ADR 34). Gates that run inside a transaction share a
+the limit, policy gates block and quality gates are skipped. Gates that run inside a transaction share a
 `ComputeLimit` as well, because row locks must not be held for long."""
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 from llm.judge import Opinion, Question, Ruling
 
+# A gate that was not evaluated has not passed, so a policy gate beyond the limit blocks; a quality gate only advises. A
+# rephrased answer is evaluated and counted again.
 MOST_EVALUATIONS = 32
 # For all gates of one transaction. A running gate is not interrupted: patterns have their own limit (`predicates`).
 TRANSACTION_SECONDS = 1.0

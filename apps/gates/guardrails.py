@@ -1,6 +1,7 @@
 """Run our detectors under guardrails-ai, in a separate sandboxed program (`validator`).
 
-The platform never imports the library. Each process starts the program when a gate first needs it, and again if it
+The platform never imports the library: its 113 packages hold two of ours back by a major release, and in here any of
+them would run beside the keys. Each process starts the program when a gate first needs it, and again if it
 died. The program has no network, no secrets and no files but the library and this package, and checks one text at a
 time. Failures are raised, and the runner blocks on them. Called by `providers`; `validation` checks whether it is
 installed."""
@@ -77,6 +78,7 @@ def validate(name: str, text: str, config: Mapping[str, object], spellings: Spel
     least, nothing = catalogue.threshold(name, config), catalogue.detect(name, "", config)
     if not text:  # the library treats an empty text as a failure
         return nothing.score >= least, nothing
+    # Base64, because JSON joins two halves of a character that stand side by side.
     reply = _program.ask({"name": name, "text": _coded(text), "config": config})
     return reply.failed, Detection(reply.score, tuple(Span(*span) for span in reply.spans), reply.redacted)
 

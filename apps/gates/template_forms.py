@@ -1,7 +1,9 @@
 """Gates from templates: a form for each common kind of gate, with a sentence that says what the gate will do.
 
 A template is a form whose input becomes a `GateSpec`. An existing gate is edited with the template that reproduces it
-exactly (`template_of`); a gate that no template can show is left to the administration.
+exactly (`template_of`), so that saving without a change writes nothing. Gates store no template's name: those of goals
+and of the API have none, and a gate that was changed there would open in a form that drops what it cannot show. A gate
+that no template can show is left to the administration.
 """
 
 from __future__ import annotations

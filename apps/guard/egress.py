@@ -1,6 +1,6 @@
 """Refuse reading calls to outside hosts that would leak data: an untrusted address, or private data in the arguments.
 
-Decided from the arguments and from what the run's models were shown (ADR 104). An address must come from the customer,
+Decided from the arguments and from what the run's models were shown (ADR 103). An address must come from the customer,
 the company's records or its staff; words of private data may leave only if the customer said them too. Pure.
 """
 

@@ -147,6 +147,8 @@ class ToolCall(TenantModel):
         ]
 
 
+# Partitioned by month. Only this table can be: PostgreSQL wants the month in every unique constraint, and calls, audit
+# entries, the chronicle and bus messages have keys that hold over all months (docs/development/rooms.md).
 class SpendEntry(TenantModel):
     """One movement of money: a reservation, or a settlement that corrects it to the charge. Never changed."""
 

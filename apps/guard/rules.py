@@ -134,7 +134,7 @@ def check_approval(facts: RunFacts, digest: str) -> RefusalCode | None:
 
 
 def is_marked(origin: str, marks: int, *, marked_turn: UUID | None, turn: UUID | None) -> bool:
-    """True if the models of this run have read instructions to the assistant (ADR 107). The turns of a conversation
+    """True if the models of this run have read instructions to the assistant. The turns of a conversation
     share one run; for them only what the same turn read counts."""
     return marks > 0 and (origin != Origin.CHAT or turn is None or marked_turn == turn)
 

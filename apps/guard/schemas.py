@@ -111,7 +111,7 @@ class Call:
 @dataclass(frozen=True)
 class RunFacts:
     """What the rules need to know of a run, read under its lock. `limit_paused` is the period whose limit was reached
-    in its current window, or "". `marked`: its models read instructions to the assistant (ADR 107)."""
+    in its current window, or "". `marked`: its models read instructions to the assistant."""
 
     origin: str
     critical: bool

@@ -3,6 +3,8 @@
 Handler of `Kind.DESK_ROUTING`, on the trusted worker. The rows of a team and of its members are locked while its
 conversations are assigned, so that two processes never count the same member's conversations at once, not even for two
 teams. Lock order: the team, its members by id, then a conversation. A conversation waits while its team is closed.
+A job rather than a step of the turn, which would hold the conversation's lock while members are counted. Loads are
+counted each time, because a stored counter would have to be kept right wherever a conversation opens or closes.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ MAX_SKILLS, MAX_SKILL = 30, 40
 PRESENT = timedelta(minutes=10)
 # How often a team with waiting conversations is looked at again: the end of a snooze, for one, causes no look.
 LOOK_EVERY = timedelta(minutes=5)
+# A deletion of the team waits for this lock, and an assignment, which locks for an update without key, does not.
 _KEPT = "SELECT * FROM inbox_team WHERE id = %s FOR KEY SHARE"
 
 

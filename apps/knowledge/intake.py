@@ -1,4 +1,4 @@
-"""Submit files, texts, websites and runs of other sources to the knowledge (ADR 53).
+"""Submit files, texts, websites and runs of other sources to the knowledge (ADR 109).
 
 A submission writes a row and enqueues one message. Files and websites are read by the worker without the signing key
 (`intake_reading`), and the trusted worker stores the result (`intake_indexing`). Typed texts, and texts that are stored

@@ -1,4 +1,4 @@
-"""Search by a provider's vectors beside the built-in ones (spec 6.2, ADR 123).
+"""Search by a provider's vectors beside the built-in ones (spec 6.2).
 
 A question is embedded once for each model whose vectors are there, through the guard, and compared with the vectors of
 that model only. A model that does not answer within two seconds is left out of the search; after two failures it is not
@@ -112,6 +112,8 @@ async def embed_question(
     """
     if plan is None or not text.strip():
         return ()
+    # Ranks are fused and never distances, which two models do not share. By its share a new model takes over gradually,
+    # so nothing jumps when its last passage is embedded.
     weighted = [(plan.model, plan.share), (plan.former, 1 - plan.share)]
     asked = [(model, weight) for model, weight in weighted if model is not None and weight > 0]
     if not asked:
@@ -217,6 +219,8 @@ def nearest(asked: QuestionVector, *, levels: Sequence[str], builtin: Vector, al
     Rows as of `memory_search`, with the rank by this model in the last column. Inside a scope.
     """
     size = int(asked.model.dimensions)
+    # The query names the size so that the partial index of that size serves it. Half precision, because an HNSW index
+    # over `vector` takes no 3072 dimensions.
     distance = f"embedding::halfvec({size}) <=> %(vector)s::halfvec({size})"
     mine = f"""FROM knowledge_chunkvector
             WHERE tenant_id = %(tenant)s AND dimensions = {size} AND version = %(version)s

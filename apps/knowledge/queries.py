@@ -34,7 +34,7 @@ MAX_QUESTION_LENGTH = 4000
 # How many candidates are read for each passage that is wanted; some are near-duplicates of better ones.
 _FETCHED_PER_PASSAGE = 3
 _DUPLICATE_SHARE = 0.9
-# As in `memory_search` (ADR 119).
+# As in `memory_search`.
 _RANK_OFFSET, _WORDS_SHARE = 10, 0.3
 _WORD = re.compile(r"\w+")
 _AROUND = 1500

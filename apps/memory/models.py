@@ -41,7 +41,7 @@ class MemoryItem(TenantModel):
 
     `scope` says whose it is (`schemas.Scope`); every read names one. `reference` says what it came from and is unique
     in its scope. `links` are `{"to": id, "type": word}`. `marked`: its author had read instructions to the assistant,
-    so a turn that recalls it is marked too (ADR 107). `events`: when else it was said (`rules.Event`); its own row is
+    so a turn that recalls it is marked too. `events`: when else it was said (`rules.Event`); its own row is
     one more, unless it was promoted. An archived memory is not recalled; `used_at` and `uses` say when it last was, and
     in how many hours. `pinned`: a member wants it kept; it is not archived, not merged, and does not expire.
     `revisions` are former texts that members corrected, oldest first: `{"text", "at", "by"}` with an ISO 8601 time and

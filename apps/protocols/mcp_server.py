@@ -2,7 +2,7 @@
 
 Every tool reads: an assistant searches the deployment's knowledge and reads its conversations and cards, within the
 scopes of its credential and, with an OAuth token, within the member's role. Nothing here decides: a card is decided
-with a link and a passkey, or with a signature (ADR 124, 126). An OAuth token must have been issued for exactly this
+with a link and a passkey, or with a signature (ADR 124). An OAuth token must have been issued for exactly this
 address (RFC 8707, 9728); an API key must be the same company's.
 """
 

@@ -1,4 +1,4 @@
-"""Handler of `SAFETY_CODE_MAIL`: e-mail a code to the people who may let an agent continue (ADR 70).
+"""Handler of `SAFETY_CODE_MAIL`: e-mail a code to the people who may let an agent continue.
 
 The trusted worker creates the code together with the e-mail, which is the only place where it exists. Off unless
 `SILAS_SAFETY_MAIL_CODES` is on and a mail server is configured. A failed e-mail is not sent again; the console shows

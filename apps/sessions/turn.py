@@ -3,7 +3,7 @@
 The opening is one transaction: lease, rows, frozen policy. Everything slow runs between the transactions: gates,
 retrieval, models, tools. The closing is one transaction again: everything that the turn says and does is recorded
 together with the end of its lease, or not at all. A step returns None to go on, or a `Stop` that skips to the closing.
-Levels rise right after the gates that earned them, before any tool is offered (ADR 4)."""
+Levels rise right after the gates that earned them, before any tool is offered."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from llm.context.budget import TokenBudget, count_tokens
 from llm.context.enums import Kind, Reason, Zone
 from llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
 
-# A tenth for the tools: of this smaller window it is about what 2 % are of the specification's (ADR 32).
+# A tenth for the tools: of this smaller window it is about what 2 % are of the specification's.
 BUDGET = TokenBudget(total_tokens=settings.CONTEXT_TOKENS, skill_metadata_budget_pct=0.10)
 # Of names and descriptions of skills, what the specification says: 2 %.
 SKILLS = TokenBudget(total_tokens=settings.CONTEXT_TOKENS)

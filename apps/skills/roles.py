@@ -183,7 +183,7 @@ class InheritedSkills:
     background: tuple[str, ...] = ()
 
     def to(self, used: Iterable[str]) -> list[str]:
-        """Return a child's skills: those of its parent whose tools it calls, and the background ones (docs/adr 0084).
+        """Return a child's skills: those of its parent whose tools it calls, and the background ones.
         Raises `SilasError("skill_not_inherited")`: a child never has what its parent has not."""
         wanted = list(dict.fromkeys(used))
         parents = {*self.refs, *(rules.split_reference(ref)[0] for ref in self.refs if "@" not in ref)}

@@ -1,7 +1,7 @@
 """Shapes of a skill: the manifest in its SKILL.md, one tool of it, and the changes that a tool's run may make.
 
 All frozen. A tool's `skill` is its pinned reference `name@digest`, so that an approval of the tool is about these very
-files (spec 10.3, 10.4; ADR 20).
+files (spec 10.3, 10.4).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Permission = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=200)]
 # A connection skill by its name, or any of one provider: `type:mail`.
 ConnectionRef = Annotated[str, StringConstraints(pattern=r"^(type:)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
 DIGEST_CHARS = 16
-# What a tool does with the company's documents: read, or change one as its arguments say (docs/adr 0085).
+# What a tool does with the company's documents: read, or change one as its arguments say.
 KnowledgeUse = Literal["read", "add", "change", "take_out", "put_back"]
 KNOWLEDGE_ARGS: dict[str, set[str]] = {
     "read": set(),

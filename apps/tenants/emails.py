@@ -1,4 +1,4 @@
-"""Account e-mails: written as rows in the caller's transaction, sent later by a worker with the signing key (ADR 51).
+"""Account e-mails: written as rows in the caller's transaction, sent later by a worker with the signing key.
 
 The caller gets the same answer in the same time whether or not the account exists: the recipient is looked up when the
 e-mail is sent. Failed deliveries are retried for most of a day with growing delays; after that the row stays in the

@@ -1,8 +1,9 @@
 """Carry out a request of the REST API once, however often it is sent with the same `Idempotency-Key`.
 
-A request is claimed before its view runs and answered after it, each in a transaction of its own. A refusal gives the
+A request is claimed before its view runs and answered after it, each in a transaction of its own: a view that asks a
+model may hold no transaction. Rows, because Redis may forget them, and the action would run twice. A refusal gives the
 claim up, because a refused request wrote nothing. A claim without an answer, left by a process that ended in between
-or by a server error, stands for an outcome that is not known (ADR 129). Nothing here is recorded in the audit log:
+or by a server error, stands for an outcome that is not known. Nothing here is recorded in the audit log:
 what the request did is.
 """
 

@@ -1,6 +1,6 @@
 """Test, store and remove a deployment's own model provider keys, and the addresses of its own model servers.
 
-Sealed at once; only model runs read them (ADR 52). A key is tested with one small request before it is stored.
+Sealed at once; only model runs read them (ADR 77). A key is tested with one small request before it is stored.
 """
 
 from __future__ import annotations

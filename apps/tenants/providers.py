@@ -2,7 +2,7 @@
 
 A provider speaks for its own company: its logins open that tenant and nothing else (`access.ONLY_TENANT`), never a
 superuser's account. A person is known by issuer and subject. A new person needs an address that the provider has
-verified, of a domain that the owner named; an account that is there already joins only where it is a member (ADR 50).
+verified, of a domain that the owner named; an account that is there already joins only where it is a member (ADR 49).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def add_program(
     secret: str = "",
     actor: str,
 ) -> ToolServer:
-    """Register a script of an approved skill as a server in the sandbox, pinned to the skill's content (ADR 88).
+    """Register a script of an approved skill as a server in the sandbox, pinned to the skill's content.
 
     It reaches those of `places` that were approved with the skill, and no others. Raises as `add_server`, and
     `SilasError` skill_missing 409, program_script, program_args, program_place 422.
@@ -266,7 +266,7 @@ def _require_terms(terms: Terms) -> None:
 
 
 def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, object]:
-    """Return how the tool's actions are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
+    """Return how the tool's actions are proved: by a tool of the same server that only reads and is in use (ADR 75)."""
     if not terms.proof:
         return {}
     named = OutsideTool.objects.filter(server=tool.server_id, alias=str(terms.proof.get("tool")), acting=False)

@@ -1,7 +1,8 @@
 """Transport of the official MCP client to a program in the sandbox: one message a line, over standard input and output.
 
 The program sees its skill's approved files and nothing else, reaches the places that its owner listed, and gets its
-token from an inherited descriptor. It lives for one connection: the opener ends it, and the sandbox ends it when time
+token from an inherited descriptor. It lives for one connection, because a program that stays would keep state between
+two companies' calls: the opener ends it, and the sandbox ends it when time
 is up. A line that is no message ends it too.
 """
 
@@ -52,6 +53,7 @@ def sandbox_spec(address: Address, seconds: float) -> SandboxSpec:
     )
 
 
+# The client's own transport would start the program beside us, with our user, files and network.
 class ProgramTransport:
     """One program for one connection. `over`: the code of why it ended; empty while it runs."""
 

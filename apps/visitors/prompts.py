@@ -2,7 +2,7 @@
 
 A visitor answers only what was put to them in their own conversation, once, in time, and as the person it was put to. A
 choice or form becomes a `decision` with the visitor as sender, and reads on like their words. It never approves
-anything that staff decide: no approval token comes of it, and no card of the approvals room is within reach (ADR 54). A
+anything that staff decide: no approval token comes of it, and no card of the approvals room is within reach. A
 secret goes over HTTP into its sealed row; no frame, log or model sees it. Locked: the conversation, then the card.
 """
 

@@ -1,7 +1,7 @@
 """Document tools: what scripts see of the company's documents, and how a worker requests an approved change.
 
-A worker may not write knowledge: it stores a request and waits for the trusted worker (`services.document_changes`, ADR
-85). Called by `skills.runs` through its port, by verification, and by the code that words cards.
+A worker may not write knowledge: it stores a request and waits for the trusted worker (`services.document_changes`).
+Called by `skills.runs` through its port, by verification, and by the code that words cards.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ async def _charge(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAge
 
 async def _verify(job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
     """Steps d to f. Passing checks outrank the reports of the agent and its tools. Without checks, one attempt in
-    which every call succeeded counts; calls of outside tools without proof are handed over instead (ADR 76)."""
+    which every call succeeded counts; calls of outside tools without proof are handed over instead (ADR 75)."""
     blocked, notes = await asyncio.to_thread(_check_report_gates, job, ledger, outcome, _allowances(job))
     outcome = replace(outcome, notes=(*outcome.notes, *notes))
     if blocked is not None:

@@ -3,7 +3,7 @@ where an owner configured one as proof.
 
 The question is a guarded call of the item's own run, made after the attempt: no model chooses or sees it. A server that
 is briefly unavailable is asked again: the tool only reads. Without a configured proof, or when it cannot be asked, the
-result is unknown: the work is handed over and not done (ADR 76). Outside of every scope.
+result is unknown: the work is handed over and not done (ADR 75). Outside of every scope.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _LOOKUP = "{column}::text = (SELECT nullif(current_setting('silas.lookup', true)
 class Tables(Operation):
     """`Tables(CreateModel(…), CreateModel(…))`: a room's first models, in order of their references.
 
-    One by one, Django would rebuild every model related to a new one, and by their tenant all of ours are (ADR 68).
+    One by one, Django would rebuild every model related to a new one, and by their tenant all of ours are.
     Here they are rebuilt once, after the last.
     """
 
@@ -186,6 +186,8 @@ class PartitionByMonth(Operation):
     `atomic = False`: what reads the table (a check, an index) runs before the exchange without blocking, and what
     changes the table waits a second at most for its lock and tries again. A migration that was interrupted is simply
     repeated.
+
+    pg_partman would do the upkeep and needs a superuser to install it, which managed servers do not always allow.
 
     The primary key then contains the column, so the table must have no other unique constraint, and no foreign key may
     point at it. The model does not change. Reversing leaves the table as it is: the version before works with it.

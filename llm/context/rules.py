@@ -20,6 +20,7 @@ from llm.context.budget import Allotment, TokenBudget
 from llm.context.enums import Kind, Reason, Zone
 from llm.context.items import ContextItem, Eviction, Window
 
+# Only dropped where the message before it asked nothing: "yes" after "Shall I go on?" is the whole conversation.
 _TRIVIAL = re.compile(r"(ok|okay|thanks|thank you|got it|sure|yes|no|\U0001f44d)\s*[.!?]*", re.IGNORECASE)
 _LONGEST_TRIVIAL = 70  # characters: 20 model tokens
 _EVICTABLE = (Zone.WORKSPACE, Zone.MEMORY, Zone.CHRONICLE)
@@ -229,6 +230,7 @@ def _require_fit(used: dict[Zone, int], allotment: Allotment) -> None:
     for zone, room in allotment.rooms.items():
         if _is_over(used, allotment, zone):
             raise SilasError(
+                # Refused rather than cut: a persona that ends in the middle would be another bot.
                 ErrorCode.CONTEXT_PINNED_TOO_LARGE,
                 f"What must stay in the {zone.value} zone needs {used[zone]} model tokens, and there are {room}.",
                 extra={"zone": zone.value, "needed": used[zone], "room": room},

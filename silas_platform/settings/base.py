@@ -376,7 +376,9 @@ VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 *
 TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
 MAX_CHRONICLE = 5000
 MAX_CONVERSATION_USD = Decimal(2)
-CONTEXT_TOKENS = 32_000  # of a model's window that a turn of a conversation may fill (ADR 32)
+# Of a model's window that a turn may fill. The specification's 180,000 would let a stranger make one answer cost what
+# twenty cost now, and small models have no such window.
+CONTEXT_TOKENS = 32_000
 MODEL_FIRST_TOKEN_SECONDS = 20
 MODEL_TOTAL_SECONDS = 90
 # The executors' pool (contract silas 15), and how long a paused item waits for its planner, a planner for its research.

@@ -5,7 +5,7 @@
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
--- Behind row-level security an index is used only for operators that are declared to leak nothing (docs/adr/0012). Where
+-- Behind row-level security an index is used only for operators that are declared to leak nothing. Where
 -- the superuser may not say so (managed servers), the search does without its word index.
 DO $$
 BEGIN
@@ -31,7 +31,7 @@ BEGIN
     -- Kept plans must stay right when tables grow (silas_platform/settings/databases.py).
     ALTER ROLE silas_app SET enable_seqscan = off;
     ALTER ROLE silas_work SET enable_seqscan = off;
-    -- Only the owner makes objects here: others could be taken for ours by name (docs/adr/0097).
+    -- Only the owner makes objects here: others could be taken for ours by name (ADR 97).
     EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC, silas_app, silas_work', current_database());
 END
 $$;

@@ -1,4 +1,4 @@
-"""Links with which a member decides a card: who gets one, for whom, and how long it lasts (ADR 126)."""
+"""Links with which a member decides a card: who gets one, for whom, and how long it lasts (ADR 124)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.architecture.source import Module, modules
 
 GUARD = "apps.guard"
 # Who may run a process at all: the handlers that the guard calls, gates' scripts, the checks of finished work, and tool
-# servers in the sandbox (ADR 88).
+# servers in the sandbox.
 RUNS_SANDBOXES = {
     "apps.connections.scripts",
     "apps.connections.setup_session",

@@ -1,4 +1,4 @@
-"""A gate's versions: nothing is rewritten, nothing is lost, and every change is on record (ADR 34)."""
+"""A gate's versions: nothing is rewritten, nothing is lost, and every change is on record."""
 
 from __future__ import annotations
 

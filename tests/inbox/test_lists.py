@@ -197,7 +197,7 @@ def test_search_does_not_find_notes(deployment: Any, agent: Any) -> None:
 
 
 def test_search_asks_the_index(deployment: Any) -> None:
-    """Without the declaration of ADR 12, or with words that are not stored, row-level security would keep it out."""
+    """Without the leakproof declaration, or with words that are not stored, row-level security would keep it out."""
     with tenant_scope(deployment.tenant_id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         said = queries.SAID.replace("entry.tenant_id = %s AND", "")  # by the tenant alone few rows are found faster

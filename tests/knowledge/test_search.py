@@ -256,7 +256,7 @@ def test_search_telling_word_beats_a_crowd_of_near_passages(tenant: Any, tmp_pat
 
 
 def test_search_without_the_declaration_of_the_database_still_finds(knowledge: Any, superuser_dsn: str) -> None:
-    """On a managed server nobody may declare matching leakproof (ADR 12)."""
+    """On a managed server nobody may declare matching leakproof."""
     matching = "FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery)"
     with psycopg.connect(superuser_dsn, autocommit=True) as superuser:
         superuser.execute(f"ALTER {matching} NOT LEAKPROOF")
@@ -268,7 +268,7 @@ def test_search_without_the_declaration_of_the_database_still_finds(knowledge: A
 
 
 def test_search_words_are_looked_up_in_their_index(knowledge: Any) -> None:
-    """Row-level security keeps an index from operators that are not declared leakproof (ADR 12)."""
+    """Row-level security keeps an index from operators that are not declared leakproof."""
     with tenant_scope(knowledge), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN SELECT id FROM memory_chunk WHERE words @@ 'bicycl'::tsquery")

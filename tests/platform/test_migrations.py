@@ -1,4 +1,4 @@
-"""Upgrades of installations from before the migrations were squashed to one for each app (ADR 68)."""
+"""Upgrades of installations from before the migrations were squashed to one for each app."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ async def test_call_after_the_level_ended_in_the_middle_of_its_turn_is_refused(
 async def test_turn_in_which_somebody_proves_who_they_are_has_the_tools_of_their_level(
     tenant: Any, tmp_path: Path
 ) -> None:
-    """Step 14 comes before step 6 (ADR 4): nobody has to ask twice."""
+    """Step 14 comes before step 6: nobody has to ask twice."""
     state = await in_thread(_said, tenant, tmp_path)
     for step in turn.BETWEEN[: [step.name for step in turn.BETWEEN].index("toolset") + 1]:
         assert await step.run(state) is None

@@ -2,7 +2,7 @@
 
 A link proves nothing about who holds it. The member's passkey opens the card, and signs the answer together with what
 the card shows; both checks happen regardless of the policy about passkeys. Everything else is as in the console: role,
-policy, quorum and the token (ADR 126).
+policy, quorum and the token (ADR 124).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ LONGEST = timedelta(hours=1)
 
 class DecisionLink(TenantModel):
     """A link for `user` to decide `card`, once. Only the hash of its secret is stored; `face_hash` is the hash of what
-    the card showed when the link was created. A link authorizes nothing: the member's passkey does (ADR 126)."""
+    the card showed when the link was created. A link authorizes nothing: the member's passkey does (ADR 124)."""
 
     card = models.ForeignKey("approvals.Card", on_delete=models.PROTECT, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

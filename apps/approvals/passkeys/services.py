@@ -3,7 +3,7 @@
 A challenge names its purpose, the person and, for a card or another subject, which one and the hash of what an approval
 binds. It is valid once and for a few minutes; a signature counter that runs backwards is refused. The checks themselves
 are py_webauthn's. A passkey proves who is present; what authorizes a card is still the signed approval (spec 0.5.2).
-`begin_action_step_up` and `prove_action` serve rooms above, whose subjects are not cards (ADR 65).
+`begin_action_step_up` and `prove_action` serve rooms above, whose subjects are not cards (ADR 24).
 """
 
 from __future__ import annotations

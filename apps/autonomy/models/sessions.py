@@ -27,7 +27,7 @@ class AutonomousSession(TenantModel):
 
     `root` is the first attempt of the same occasion (None: this one), `parent` the session that started this one, and
     `depth` the number of its ancestors. `limits` are frozen when it is queued. `marked`: it continues with the text of
-    a session that had read instructions to the assistant (ADR 107). `egress` is the company's setting when it started.
+    a session that had read instructions to the assistant. `egress` is the company's setting when it started.
     """
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="sessions")

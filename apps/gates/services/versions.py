@@ -1,7 +1,7 @@
 """Write, activate, roll back and retire versions of gates. The only module that writes gates.
 
 Every change locks its gate and is audited with ids and numbers only. A change based on an outdated version is refused,
-so that a colleague's change is not overwritten unknowingly (ADR 34).
+so that a colleague's change is not overwritten unknowingly.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = 
     if gate.active == number:
         raise SilasError(ErrorCode.GATE_UNCHANGED)
     _require_activatable(old)
+    # Numbers only rise, so that "version 5" means the same for ever and the way back is on record like every change.
     new = _create_version(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
     _set_active(gate, new, AuditEvent.GATE_ROLLED_BACK, actor=actor, data=data)

@@ -118,7 +118,7 @@ def _check_consent(
 
     approval = facts.approval
     is_approved = approval is not None and rules.check_approval(facts, call.digest) is None
-    # No standing approval counts after the models read instructions to the assistant, and no trusted address (ADR 107).
+    # No standing approval counts after the models read instructions to the assistant, and no trusted address.
     # An acting call in a run without any approval is refused below, where a person is asked for one.
     if rules.needs_own_approval(facts, intent=intent, acting=call.acting, leaves=call.leaves) and not (
         is_approved and is_for_these_calls(approval.token) if approval else call.acting

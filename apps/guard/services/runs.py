@@ -59,7 +59,7 @@ def open_run(
 
 
 def record_mark(ref: RunRef, mark: ContentMark) -> None:
-    """Record that a model of this run is about to read marked content; from then on the run may do less (ADR 107)."""
+    """Record that a model of this run is about to read marked content; from then on the run may do less."""
     GuardedRun.objects.filter(pk=ref.run_id).update(content_marks=F("content_marks") + 1, marked_turn=ref.turn)
     event, data = mark.note
     record(AuditEvent(event), subject=_subject(ref.run_id), data=data)

@@ -49,6 +49,8 @@ def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     challenge = hold.challenges.filter(state=ChallengeState.PENDING).first()
     if challenge is None or is_expired(challenge.expires_at, moment):
         challenge = replace_challenge(hold, moment)
+    # Created now and not with the block: a code that waits for a person would have to stay readable until then. Showing
+    # it again creates another one, so an agent that uses up attempts cannot lock its own operator out.
     code = secrets.token_hex(_BYTES)
     challenge.hashed, challenge.shown_at = _hashed(challenge, code), moment
     challenge.expires_at = moment + timedelta(seconds=hold.challenge_seconds)

@@ -1,7 +1,7 @@
 """Push notifications about held agents, to everyone who may decide and chose pushes (docs/alerts.md).
 
 One for each hold, claimed by its row. A push gives the risk and a link: nothing about what the agent intends and never
-a code, because lock screens, and screens that an agent can read, show it (ADR 66).
+a code, because lock screens, and screens that an agent can read, show it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Let a held agent continue: allow it, show a code or issue a token. The only entry for all three operator actions.
 
 The operator must have the capability to decide. Where the approvals policy requires a passkey for an action of this
-risk, its assertion was made for this action on exactly this hold, by this person, once and recently (ADR 65).
+risk, its assertion was made for this action on exactly this hold, by this person, once and recently (ADR 24).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Steps 1 and 14: run the input gates on the message, and raise the access level that they earned.
 
 Gates run between the transactions, because a script may take seconds. A level is written at once, before any tool is
-offered, so that the audit log shows it rise before the first call that needed it (ADR 4).
+offered, so that the audit log shows it rise before the first call that needed it.
 """
 
 from __future__ import annotations

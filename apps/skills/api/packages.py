@@ -1,7 +1,7 @@
 """REST API of signed packages: export a version, import a package, list what waits and whose packages are trusted,
 refuse and remove.
 
-Pinning a key is not here: a person compares its fingerprint, in the console (docs/adr 0073).
+Pinning a key is not here: a person compares its fingerprint, in the console.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Adapt foreign scripts. Pure.
 
-Python stays as it is, and its arguments are read off its syntax; a shell script gets a Python entry point that starts
+Python stays as it is, and its arguments are read off its syntax (a model that was asked would make the report depend on
+who asks); a shell script gets a Python entry point that starts
 it with the arguments it is given; nothing runs scripts in other languages.
 """
 

@@ -16,6 +16,7 @@ from sandbox.spec import is_safe_relative
 
 MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_000
 _LIMITS = Limits(MAX_ENTRIES, MAX_UNPACKED_BYTES)
+# Any of these ends the import. Skipping a single entry would leave a skill that differs from what its author saw.
 _WHY = {
     Problem.UNREADABLE: "The archive cannot be read.",
     Problem.TOO_MANY: "The archive contains too many files.",

@@ -167,7 +167,7 @@ class Deployment(TenantModel):
     after_hours = models.CharField(
         max_length=500, blank=True, help_text=_("What a visitor reads who wants a person outside of the opening hours")
     )
-    # By provider, sealed for this deployment alone (ADR 52); never shown and never read back.
+    # By provider, sealed for this deployment alone (ADR 77); never shown and never read back.
     sealed_keys: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
         default=dict, blank=True, editable=False
     )

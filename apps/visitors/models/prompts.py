@@ -1,6 +1,6 @@
 """Prompts put to the visitor of a conversation, and their answers.
 
-They are separate from staff's approval cards: nothing here can issue or spend an approval (ADR 54). `answers` holds the
+They are separate from staff's approval cards: nothing here can issue or spend an approval. `answers` holds the
 values of a form by field name. A sealed value is there from the moment it was given until it is taken, once. Written by
 `prompts` alone.
 """

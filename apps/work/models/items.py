@@ -95,7 +95,7 @@ class WorkItem(TenantModel):
 
 
 class GoalFile(WorkItem):
-    """Proxy under which the admin imports a goal from its file (ADR 37)."""
+    """Proxy under which the admin imports a goal from its file."""
 
     class Meta:
         proxy = True

@@ -14,7 +14,7 @@ from kernel.tenancy import TenantModel
 
 class KnowledgeEffect(TenantModel):
     """One document change, identified by work item and the digest of its call; carried out once. The row only requests
-    and authorizes nothing: what to change is read from the item's approved plan (docs/adr 0085)."""
+    and authorizes nothing: what to change is read from the item's approved plan."""
 
     work_item = models.ForeignKey("work.WorkItem", on_delete=models.PROTECT, related_name="+")
     call_digest = models.CharField(max_length=64)

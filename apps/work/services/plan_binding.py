@@ -1,7 +1,7 @@
 """Build the plan that is bound, hashed and shown; of a model's plan only calls and prose remain.
 
 Ids, skills by content, the skills' own checks, the customer, the budget and the mode are set by the harness (spec
-5.1.2, 5.2.3; ADR 10, 0013). Plans by staff keep their checks, budgets and escalations.
+5.1.2, 5.2.3; ADR 10). Plans by staff keep their checks, budgets and escalations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from apps.work.services import standing_tasks
 from apps.work.services.approval_requests import RequestedCall, title_of
 from apps.work.services.standing_tasks import ChildValues
 
-# Fields that a plan by staff keeps beside its calls and prose.
+# Fields that a plan by staff keeps beside its calls and prose. A visitor steers the model, so its plan keeps none of
+# them: a check of its own can only fail, after which a refund that was paid looks unpaid and is paid again; a budget of
+# one second stops between two calls; and a gate called "approved_by_phone" would stand on the card like our own.
 _STAFF_FIELDS = ("budget", "gates", "escalation", "on_failure", "on_stuck")
 
 

@@ -1,7 +1,7 @@
 """Prepare planner runs and store their answers: the scopes around a run.
 
 A question is answered once: a late or repeated answer is audited and changes nothing. Advice returns over the runtime
-queue; another plan goes to a process that may open cards (docs/adr).
+queue; another plan goes to a process that may open cards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Take a proposed plan in: refuse it, put it before a person, or run it under a standing approval.
 
 `screening` validates it, `plan_binding` binds it, `approval_requests` opens the card. Everything here runs inside the
-caller's transaction (spec 5.1.2, 5.2.3; ADR 13).
+caller's transaction (spec 5.1.2, 5.2.3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Validate what a plan asks for: its calls are known, allowed, well-formed and within policy.
 
 Reads rows and runs the gates that decide from values; writes nothing but their audit notes. Every refusal is a
-`SilasError` in our own words, because a visitor may read it (ADR 13).
+`SilasError` in our own words, because a visitor may read it.
 """
 
 from __future__ import annotations

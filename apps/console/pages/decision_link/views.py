@@ -1,4 +1,4 @@
-"""The page of a decision link: a passkey shows the card, and signs the answer (ADR 126).
+"""The page of a decision link: a passkey shows the card, and signs the answer (ADR 124).
 
 Public and without a login: who holds a link sees the company's name and why a link has ended, and nothing of the card
 until the member's passkey has answered. Nothing is remembered between requests.
