@@ -1,8 +1,9 @@
-"""Search the company's documents for a visitor, and open one, without a conversation.
+"""Search the company's documents for a visitor, and open one, without writing into a conversation or needing one.
 
 The search is a turn's, at the visitor's access level of this moment, and asks no provider: neither the question nor a
-document leaves the installation. Every text passes the response gates as an answer does, and what they block, or want a
-person to look at, is not shown. Nothing is written.
+document leaves the installation. A visitor without a conversation reads what one who is not verified reads. Every text
+passes the response gates as an answer does, and what they block, or want a person to look at, is not shown. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ _LONGEST_TEXT = 12_000
 
 
 @dataclass(frozen=True)
+class Reader:
+    """Who reads the articles of a chatbot. `grant`: of their conversation; without one, the lowest level."""
+
+    deployment: Deployment
+    grant: Grant = Grant()
+
+
+@dataclass(frozen=True)
 class FoundArticle:
     """An article, and the sentence of it that is nearest to what was searched for."""
 
@@ -65,13 +74,20 @@ def is_offered(deployment: Deployment) -> bool:
     return _can_check(frozen) and knowledge.can_find(AccessController(frozen.levels, Grant()).reached_levels())
 
 
-def search(tenant_id: UUID, session_id: UUID, query: str) -> list[FoundArticle]:
+def reader_of(tenant_id: UUID, session_id: UUID) -> Reader:
+    """Outside of any scope."""
+    with tenant_scope(tenant_id):
+        session = session_by_id(session_id)
+        return Reader(session.deployment, grant_of(session))
+
+
+def search(reader: Reader, query: str) -> list[FoundArticle]:
     """The articles that answer `query`, best first; none for a query without a word. Outside of any scope.
 
     Raises `NotFound` where the gates cannot check an article.
     """
-    asked = " ".join(query.split())
-    frozen, levels = _open(tenant_id, session_id)
+    tenant_id, asked = reader.deployment.tenant_id, " ".join(query.split())
+    frozen, levels = _policy_for(reader)
     passages = async_to_sync(knowledge.search_async)(tenant_id, asked, levels=levels, k=_PASSAGES, ask_providers=False)
     best: dict[str, Passage] = {}
     for passage in passages:
@@ -82,27 +98,27 @@ def search(tenant_id: UUID, session_id: UUID, query: str) -> list[FoundArticle]:
     return list(islice((article for article in found if article is not None), MOST_ARTICLES))
 
 
-def open_article(tenant_id: UUID, session_id: UUID, document_id: UUID) -> Article:
+def open_article(reader: Reader, document_id: UUID) -> Article:
     """Outside of any scope. Raises `NotFound` for one that is out of the visitor's reach, emptied or blocked."""
-    frozen, levels = _open(tenant_id, session_id)
-    with tenant_scope(tenant_id):
+    frozen, levels = _policy_for(reader)
+    with tenant_scope(reader.deployment.tenant_id):
         document = knowledge.read_within_reach(document_id, levels=levels)
     if document is None:
         raise NotFound()
     title, text = _shown(frozen, "", document.title), _shown(frozen, "", document.text[:_LONGEST_TEXT])
     if title is None or text is None:
         raise NotFound()
-    html = "\n".join(markdown.render_for_visitors(piece) for piece in _pieces(text))
+    html = "\n".join(markdown.render_for_visitors(piece) for piece in _pieces(_without_heading(text, title)))
     return Article(document_id, title, document.url, html, len(document.text) <= _LONGEST_TEXT)
 
 
-def _open(tenant_id: UUID, session_id: UUID) -> tuple[Policy, tuple[str, ...]]:
-    with tenant_scope(tenant_id):
-        session = session_by_id(session_id)
-        frozen = policy.load(session.deployment)
+def _policy_for(reader: Reader) -> tuple[Policy, tuple[str, ...]]:
+    """The policy of the reader's chatbot, and the levels that they reach now. Raises `NotFound` as `search` does."""
+    with tenant_scope(reader.deployment.tenant_id):
+        frozen = policy.load(reader.deployment)
     if not _can_check(frozen):
         raise NotFound()
-    return frozen, AccessController(frozen.levels, grant_of(session)).at(now()).reached_levels()
+    return frozen, AccessController(frozen.levels, reader.grant).at(now()).reached_levels()
 
 
 def _can_check(frozen: Policy) -> bool:
@@ -138,6 +154,13 @@ def _shown(frozen: Policy, asked: str, text: str) -> str | None:
 def _cut(quote: str) -> str:
     line = " ".join(quote.split())
     return line if len(line) <= _LONGEST_SENTENCE else line[: _LONGEST_SENTENCE - 1].rstrip() + "…"
+
+
+def _without_heading(text: str, title: str) -> str:
+    """The text without a first heading that only repeats the title, which is shown above it."""
+    heading, _, rest = text.lstrip().partition("\n")
+    repeats = heading.startswith("#") and heading.strip("# \t\r").casefold().split() == title.casefold().split()
+    return rest.lstrip("\n") if repeats else text
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -126,6 +126,7 @@ TEXTS: dict[str, str | Counted] = {
     "panel_fileGone": "This file is no longer available.",
     "panel_conversations": "Your conversations",
     "panel_fresh": "New conversation",
+    "panel_write": "Send us a message",
     "panel_loading": "Loading",
     "panel_searchArticles": "Search help articles",
     "panel_search": "Search",

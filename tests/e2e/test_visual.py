@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from tests.e2e.conftest import OpenPage
 from tests.e2e.console import log_in
 from tests.e2e.peer import Peer
 from tests.e2e.pictures import coarse_grey, grey_png, pixels, share_that_differs
-from tests.e2e.widget import talking
+from tests.e2e.widget import Widget, talking
 from tests.factories.console import make_card
+from tests.factories.knowledge import ingest_texts
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_tenant, make_user
 
@@ -111,6 +113,23 @@ async def test_widget_looks_as_before(web: str, open_page: OpenPage, company: Co
     peer.say(text="Burst pipes are covered up to **£50,000**.")
     await expect(widget.bot.last).to_contain_text("£50,000")
     await _compare(page, f"widget-{look}")
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+async def test_home_screen_looks_as_before(
+    web: str, open_page: OpenPage, company: Company, tmp_path: Path, look: str
+) -> None:
+    text = "# Burst pipes\n\nSudden escape of water is covered up to £50,000.\n"
+    await in_thread(partial(ingest_texts, company.tenant.pk, tmp_path, pipes=text))
+    page = await open_page(f"{web}/demo/{company.tenant.slug}/", **LOOKS[look], reduced_motion="reduce")
+    widget = Widget(page)
+    await expect(widget.frame.locator(".home")).to_be_attached()
+    await page.wait_for_load_state("networkidle")
+    await widget.bubble.click()
+    await widget.home.get_by_label("Search help articles").fill("escape of water")
+    await widget.button("Search").click()
+    await expect(widget.home.get_by_role("button", name="Burst pipes")).to_be_visible()
+    await _compare(page, f"widget-home-{look}")
 
 
 async def test_difference_is_seen(web: str, open_page: OpenPage, company: Company) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from apps.knowledge.models import Collection
 from apps.sessions.models import ChatSession
 from apps.visitors.models import Rating
 from kernel.tenancy import in_scope, in_thread
@@ -150,7 +151,7 @@ async def test_chat_opens_on_a_home_screen_where_there_are_earlier_conversations
     await expect(home).to_be_visible()
     await expect(widget.field).to_be_hidden()
     await expect(home.get_by_role("heading").first).not_to_be_empty()
-    await expect(widget.button("New conversation")).to_be_focused()
+    await expect(home).to_be_focused()
     await home.locator("button.talk").click()
     await expect(widget.mine).to_have_text(["Is my <b>piano</b> covered?"])
     await expect(widget.field).to_be_focused()
@@ -212,6 +213,108 @@ async def test_visitor_searches_articles_and_asks_about_one(
     await expect(widget.field).to_be_focused()
     await expect(widget.field).to_have_value("I have a question about “Burst pipes”: ")
     await expect(widget.mine).to_have_count(0)
+
+
+PIPES = "# Burst pipes\n\nSudden escape of water is covered up to £50,000.\n"
+
+
+async def _first_visit(page: Page) -> Widget:
+    """The widget of a visitor who opens the chat for the first time, once it knows what is offered."""
+    widget = Widget(page)
+    await expect(widget.frame.locator(".home")).to_be_attached()
+    await page.wait_for_load_state("networkidle")
+    await widget.bubble.click()
+    return widget
+
+
+@pytest.fixture
+async def pipes(deployment: Any, tmp_path: Path) -> None:
+    await in_thread(partial(ingest_texts, deployment.tenant_id, tmp_path, pipes=PIPES))
+    looks = {"greeting": "How can we help?", "suggestions": ["Is my piano covered?"]}
+    await in_scope(deployment.tenant_id, lambda: type(deployment).objects.update(**looks))
+
+
+@pytest.mark.parametrize("size", [{"width": 1366, "height": 768}, {"width": 390, "height": 800}])
+async def test_new_visitor_searches_articles_before_there_is_a_conversation(
+    open_page: OpenPage, demo: str, deployment: Any, pipes: None, size: Any
+) -> None:
+    await in_thread(offer, deployment, consent_text="We keep what you write.", consent_version="v1")
+    await in_thread(ask, deployment, {"kind": "name", "label": "Your name", "required": True})
+    page = await open_page(demo, viewport=size, has_touch=size["width"] < 400)
+    widget = await _first_visit(page)
+    await expect(widget.home).to_be_focused()
+    await expect(widget.home.get_by_role("heading", name="How can we help?")).to_be_visible()
+    await expect(widget.field).to_be_hidden()
+    parts = "[...home.querySelectorAll('h2, .chip, input, button.first')]"
+    assert await widget.home.evaluate(f"(home) => {parts}.map((each) => each.textContent || each.id)") == [
+        "How can we help?",
+        "Is my piano covered?",
+        "article-query",
+        "Send us a message",
+    ]
+    assert await _wrong(page) == []
+    await widget.home.get_by_label("Search help articles").fill("escape of water")
+    await page.keyboard.press("Enter")
+    await widget.home.get_by_role("button", name="Burst pipes").click()
+    await expect(widget.home.get_by_text("Burst pipes")).to_have_count(1)
+    assert await widget.home.evaluate("(home) => home.scrollWidth <= home.clientWidth")
+    await widget.button("Back").click()
+    assert await in_scope(deployment.tenant_id, _begun) == 0
+    await widget.button("Send us a message").click()
+    await widget.button("I agree").click()
+    await widget.frame.get_by_label("Your name").fill("Ada")
+    await widget.button("Start chat").click()
+    await _said(widget, "Hello")
+    await expect(widget.home).to_be_hidden()
+
+
+async def test_suggestion_on_the_home_screen_is_the_first_message(open_page: OpenPage, demo: str, pipes: None) -> None:
+    widget = await _first_visit(await open_page(demo))
+    await widget.home.get_by_role("button", name="Is my piano covered?").click()
+    await expect(widget.field).to_be_visible()
+    await expect(widget.log.locator(".mine[data-seq='1']")).to_have_text("Is my piano covered?")
+
+
+async def test_new_visitor_asks_about_an_article(open_page: OpenPage, demo: str, pipes: None) -> None:
+    widget = await _first_visit(await open_page(demo))
+    await widget.home.get_by_label("Search help articles").fill("escape of water")
+    await widget.button("Search").click()
+    await widget.home.get_by_role("button", name="Burst pipes").click()
+    await widget.button("Ask about this").click()
+    await expect(widget.field).to_be_focused()
+    await expect(widget.field).to_have_value("I have a question about “Burst pipes”: ")
+    await widget.field.press("End")
+    await widget.field.press_sequentially("since when?")
+    await widget.field.press("Enter")
+    await expect(widget.log.locator(".mine[data-seq='1']")).to_contain_text("since when?")
+
+
+async def test_returning_visitor_goes_from_the_home_screen_back_to_their_conversation(
+    open_page: OpenPage, demo: str, pipes: None
+) -> None:
+    page = await open_page(demo)
+    widget = await _first_visit(page)
+    await widget.button("Send us a message").click()
+    await _said(widget, "Hello")
+    await expect(widget.bot).not_to_have_count(0)
+    await widget.close()
+    await page.reload()
+    await _first_visit(page)
+    await expect(widget.home.get_by_role("searchbox")).to_be_visible()
+    await widget.button("Back to the conversation").click()
+    await expect(widget.mine).to_have_text(["Hello"])
+
+
+async def test_chat_without_articles_for_the_visitor_opens_on_the_conversation(
+    open_page: OpenPage, demo: str, deployment: Any, pipes: None
+) -> None:
+    await in_scope(deployment.tenant_id, lambda: Collection.objects.update(min_level="verified"))
+    page = await open_page(demo)
+    await page.wait_for_load_state("networkidle")
+    widget = Widget(page)
+    await widget.bubble.click()
+    await expect(widget.field).to_be_focused()
+    await expect(widget.frame.locator(".home:not([hidden])")).to_have_count(0)
 
 
 async def test_home_screen_fits_a_phone_from_right_to_left(

@@ -19,6 +19,7 @@ class Widget:
         self.panel = page.locator("[data-silas] .panel")
         self.frame: FrameLocator = page.frame_locator("[data-silas] iframe")
         self.field = self.frame.locator("[data-composer] textarea")  # a question may have fields of its own
+        self.home = self.frame.locator(".home:not([hidden])")
         self.log = self.frame.get_by_role("log")
         self.mine = self.log.locator(".you")
         self.bot = self.log.locator("[data-rows] .bot")
@@ -32,12 +33,12 @@ class Widget:
         self.latest = self.frame.locator("[data-latest]")
 
     async def open(self) -> Widget:
-        """Open the chat, and of a home screen the conversation that was active last."""
+        """Open the chat, and from its home screen the conversation that was active last, or the first one."""
         await self.bubble.click()
-        earlier = self.frame.locator(".home button.talk").first
-        await expect(self.field.or_(earlier).first).to_be_visible()
-        if await earlier.is_visible():
-            await earlier.click()
+        await expect(self.field.or_(self.home).first).to_be_visible()
+        if await self.home.is_visible():
+            earlier = self.home.locator("button.talk:not(.article)")
+            await (earlier if await earlier.count() else self.home.locator(":scope > button.first")).first.click()
         await expect(self.field).to_be_visible()
         return self
 

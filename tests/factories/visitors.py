@@ -34,7 +34,7 @@ def ask(deployment: Deployment, *questions: dict[str, Any]) -> list[str]:
 
 
 class Browser:
-    """A visitor's browser in one conversation."""
+    """A visitor's browser in one conversation; with an empty token, before it has one."""
 
     def __init__(self, deployment: Deployment, session: ChatSession, **environment: Any) -> None:
         self.deployment, self.session = deployment, session
@@ -56,7 +56,7 @@ class Browser:
 
     @property
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}"}
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def _at(self, path: str) -> str:
         return f"/api/v1/widget/{self.deployment.public_key}/{path}"

@@ -160,7 +160,61 @@ def test_strange_characters_are_text(visitor: Browser, query: str) -> None:
     assert _search(visitor, query).status_code == 200
 
 
-def test_search_without_a_token_is_401(visitor: Browser) -> None:
+def test_visitor_without_a_conversation_reads_what_one_who_is_not_verified_reads(visitor: Browser) -> None:
+    document = _document(visitor).pk
+    visitor.token = ""
+    assert _titles(visitor) == ["Burst pipes"]
+    assert _open(visitor, document).json()["title"] == "Burst pipes"
+    _require(visitor, "verified")
+    assert _titles(visitor) == []
+    assert refused(_open(visitor, document)) == (404, "not_found")
+    with tenant_scope(visitor.deployment.tenant_id):
+        assert ChatSession.objects.count() == 1
+
+
+def test_foreign_site_reads_no_articles(visitor: Browser) -> None:
+    document = _document(visitor).pk
+    visitor.token = ""
+    visitor.client.defaults["HTTP_ORIGIN"] = "https://elsewhere.test"
+    assert refused(_search(visitor)) == (403, "origin_not_allowed")
+    assert refused(_open(visitor, document)) == (403, "origin_not_allowed")
+
+
+def test_visitor_without_a_conversation_finds_none_of_another_company(visitor: Browser, other_tenant: Any) -> None:
+    stranger = Browser(make_deployment(other_tenant), visitor.session)
+    stranger.token = ""
+    assert _titles(stranger) == []
+    assert refused(_open(stranger, _document(visitor).pk)) == (404, "not_found")
+
+
+def test_searches_without_a_conversation_are_limited_by_address(visitor: Browser, tenant: Any) -> None:
+    visitor.token = ""
+    assert [_search(visitor, "pianos").status_code for _ in range(61)] == [200] * 60 + [429]
+    sister = Browser(make_deployment(tenant), visitor.session)
+    sister.token = ""
+    assert _search(sister, "pianos").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (PIPES, "<p>Sudden escape"),
+        ("\n## burst  pipes ##\n\nAll covered.\n", "<p>All covered."),
+        ("# Burst pipes and leaks\n\nAll covered.\n", "<p><strong>Burst pipes and leaks"),
+        ("Burst pipes\n\nAll covered.\n", "<p>Burst pipes"),
+    ],
+)
+def test_heading_that_repeats_the_title_is_shown_once(
+    visitor: Browser, tenant: Any, tmp_path: Path, text: str, first: str
+) -> None:
+    document = _document(visitor)
+    ingest_texts(tenant, tmp_path, pipes=text)
+    with tenant_scope(tenant):
+        Document.objects.filter(pk=document.pk).update(title="Burst pipes")
+    assert _open(visitor, document.pk).json()["html"].startswith(first)
+
+
+def test_search_with_a_token_that_is_no_longer_good_is_401(visitor: Browser) -> None:
     document = _document(visitor).pk
     visitor.token = "forged"
     assert refused(_search(visitor)) == (401, "not_authenticated")

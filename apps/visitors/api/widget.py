@@ -39,6 +39,7 @@ from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ratelimit.addresses import address_key
 from kernel.tenancy import tenant_scope
 
 _CLIENT_ID = r"^[\w.:-]+$"
@@ -241,7 +242,8 @@ class ArticlesFound(serializers.Serializer[Any]):
 
 
 class WidgetArticleSearch(APIView):
-    """The articles that answer a query, best first. A POST, so that what is searched for is in no URL."""
+    """The articles that answer a query, best first. A POST, so that what is searched for is in no URL. Without a token
+    the articles are those that a visitor who is not verified may read."""
 
     @extend_schema(
         operation_id="widget_article_search",
@@ -250,11 +252,11 @@ class WidgetArticleSearch(APIView):
         responses={200: ArticlesFound, **_REFUSED},
     )
     def post(self, request: Request, key: str) -> Response:
-        visitor = present_visitor(request, key)
+        reader, whom = _reader(request, key)
         wanted = ArticleSearchRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("search", visitor.session_id, most=60, address=_address(request), most_there=300, seconds=600)
-        found = articles.search(visitor.tenant_id, visitor.session_id, wanted.validated_data["query"])
+        ratelimit.count("search", whom, most=60, address=_address(request), most_there=300, seconds=600)
+        found = articles.search(reader, wanted.validated_data["query"])
         return Response(ArticlesFound({"articles": found}).data, headers=_NOT_STORED)
 
 
@@ -267,13 +269,13 @@ class ArticleAnswer(serializers.Serializer[Any]):
 
 
 class WidgetArticle(APIView):
-    """One article, for the visitor whose level reaches it."""
+    """One article, for the visitor whose level reaches it. Without a token the level is the lowest."""
 
     @extend_schema(operation_id="widget_article", tags=["widget"], responses={200: ArticleAnswer, **_REFUSED})
     def get(self, request: Request, key: str, document_id: UUID) -> Response:
-        visitor = present_visitor(request, key)
-        ratelimit.count("article", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
-        found = articles.open_article(visitor.tenant_id, visitor.session_id, document_id)
+        reader, whom = _reader(request, key)
+        ratelimit.count("article", whom, most=120, address=_address(request), most_there=600, seconds=600)
+        found = articles.open_article(reader, document_id)
         return Response(ArticleAnswer(found).data, headers=_NOT_STORED)
 
 
@@ -362,6 +364,16 @@ def present_visitor(request: Request, key: str) -> Visitor:
     if not deployment.enabled or deployment.public_key != visitor.deployment_key:
         raise NotFound()
     return visitor
+
+
+def _reader(request: Request, key: str) -> tuple[articles.Reader, str]:
+    """Who reads articles, and as whom their requests are counted: a conversation, or an address that has none yet.
+    Raises 401 for a token that is no longer good, and else as `deployment_for`."""
+    if "Authorization" not in request.headers:
+        deployment = deployment_for(request, key)
+        return articles.Reader(deployment), f"{deployment.pk}:{address_key(_address(request))}"
+    visitor = present_visitor(request, key)
+    return articles.reader_of(visitor.tenant_id, visitor.session_id), str(visitor.session_id)
 
 
 def _require_offered(visitor: Visitor, what: str) -> VisitorOffers:

@@ -99,10 +99,11 @@ class DeploymentForm(forms.Form):
     )
     home = forms.ChoiceField(
         label=gettext_lazy("Home screen"),
-        choices=[("on", gettext_lazy("For visitors with earlier conversations")), ("off", gettext_lazy("Off"))],
+        choices=[("on", gettext_lazy("Where there is something to show")), ("off", gettext_lazy("Off"))],
         required=False,
         help_text=gettext_lazy(
-            "Opens the chat on the greeting, earlier conversations and help articles. Requires several conversations"
+            "Opens the chat on the greeting, a search in the help articles that anyone may read, and earlier "
+            "conversations where the chatbot offers several"
         ),
     )
     languages = forms.MultipleChoiceField(

@@ -2831,14 +2831,15 @@ class Operations(Transport):
         return answer
 
     def widget_article(self, document_id: str, key: str) -> t.ArticleAnswer:
-        """One article, for the visitor whose level reaches it."""
+        """One article, for the visitor whose level reaches it. Without a token the level is the lowest."""
         answer: t.ArticleAnswer = self.call(
             "GET", f"/api/v1/widget/{self.segment(key)}/articles/{self.segment(document_id)}"
         )
         return answer
 
     def widget_article_search(self, key: str, body: t.ArticleSearchRequest) -> t.ArticlesFound:
-        """The articles that answer a query, best first. A POST, so that what is searched for is in no URL."""
+        """The articles that answer a query, best first. A POST, so that what is searched for is in no URL. Without a
+        token the articles are those that a visitor who is not verified may read."""
         answer: t.ArticlesFound = self.call("POST", f"/api/v1/widget/{self.segment(key)}/articles/search", body=body)
         return answer
 

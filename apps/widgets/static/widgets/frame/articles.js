@@ -3,7 +3,7 @@
 import { el, parsed } from "./dom.js";
 import { counted, panelText, t } from "./i18n.js";
 import { link } from "./markdown.js";
-import { requestJson } from "./offers.js";
+import { requestBefore, requestJson } from "./offers.js";
 
 const LONGEST = 200;
 
@@ -11,6 +11,9 @@ const problem = ({ code }) => panelText({ not_found: "articleGone", rate_limited
 
 /* Returns a function that builds the search. `ask` begins a conversation about the article of a title. */
 export function articleSearch(chat, { home, ask }) {
+  // A visitor who has no conversation, and no identity that would begin one, reads without it.
+  const read = (path, options) => (chat.session.known || chat.session.identity ? requestJson : requestBefore)(chat, path, options);
+
   function build() {
     const input = el("input", { type: "search", id: "article-query", autocomplete: "off", enterkeyhint: "search", maxlength: LONGEST, dir: "auto" });
     const state = el("p", { class: "quiet", role: "status" });
@@ -25,7 +28,7 @@ export function articleSearch(chat, { home, ask }) {
       state.textContent = "";
       if (!query) return;
       const now = searches;
-      const [articles, said] = await requestJson(chat, "articles/search", { method: "POST", json: { query } })
+      const [articles, said] = await read("articles/search", { method: "POST", json: { query } })
         .then((found) => [found.articles, found.articles.length ? counted("panel_articlesFound", found.articles.length) : panelText("noArticles")])
         .catch((refusal) => [[], problem(refusal)]);
       if (now !== searches) return;
@@ -45,7 +48,7 @@ export function articleSearch(chat, { home, ask }) {
 
   async function open(id, opener, state) {
     try {
-      show(await requestJson(chat, `articles/${id}`), opener);
+      show(await read(`articles/${id}`), opener);
     } catch (refusal) {
       state.textContent = problem(refusal);
     }

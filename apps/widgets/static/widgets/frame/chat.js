@@ -20,6 +20,8 @@ export class Chat {
     this.listeners = {};
     this.hostHandlers = {};
     this.opened = false;
+    // The home screen is shown in place of the conversation (home.js).
+    this.isAtHome = false;
     // The proactive message that the visitor's next message answers (proactive.js).
     this.answers = null;
     this.appearance = { title: "", greeting: "", suggestions: [] };
@@ -71,7 +73,7 @@ export class Chat {
   }
 
   /* Events of the frame: socket, language, locale, appearance, init, begun, opened, closed, alone, previewed, given, message,
-     stored, owner, say, draft, cite, forgotten, renewed. */
+     stored, owner, say, draft, cite, conversation (something needs it in sight), forgotten, renewed. */
   on(event, fn) {
     (this.listeners[event] ||= []).push(fn);
   }

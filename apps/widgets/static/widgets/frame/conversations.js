@@ -1,4 +1,4 @@
-/* Lists this browser's earlier conversations, behind More and on the home screen. Each is opened with its own resume token,
+/* Lists this browser's earlier conversations, behind More and on the home screen, which it wires. Each is opened with its own resume token,
    which only this browser has. */
 
 import { wireHome } from "./home.js";
@@ -67,10 +67,10 @@ export function wireConversations(chat) {
 
   const home = wireHome(chat, { load, entry, begin: () => switchTo("") });
   chat.on("given", ({ resume_token: token }) => keep(token));
-  onOffers(chat, ({ conversations, articles }) => {
-    isOffered = conversations;
+  onOffers(chat, (offers) => {
+    isOffered = offers.conversations;
     keep(storage.get("resume"));
-    sheetOf(chat).put("conversations", conversations && section);
-    if (conversations) home.prepare({ articles });
+    sheetOf(chat).put("conversations", isOffered && section);
+    home.prepare(offers);
   });
 }

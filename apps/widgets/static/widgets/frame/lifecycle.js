@@ -6,11 +6,11 @@ import { asJson } from "./session.js";
 export function wireLifecycle(chat) {
   const { host, log, session, socket, storage } = chat;
 
-  /* An inline chat does not take the focus when it opens. */
+  /* An inline chat does not take the focus when it opens. A new visitor on the home screen has no conversation yet. */
   function open({ quietly = false } = {}) {
     chat.opened = true;
-    socket.open();
     chat.emit("opened", { quietly });
+    if (!chat.isAtHome || session.known || session.identity) socket.open();
     log.toEnd();
   }
 
@@ -45,6 +45,7 @@ export function wireLifecycle(chat) {
   function identify({ jwt }) {
     session.onIdentity = ({ accepted, reason }) => accepted || host.emit("error", { code: reason });
     session.identify(typeof jwt === "string" ? jwt : null);
+    if (chat.isAtHome && session.identity) socket.open();
     socket.reset();
   }
 

@@ -163,9 +163,12 @@ export class Log {
 
   suggest(texts) {
     this.tail.querySelector(".suggest")?.remove();
-    if (!texts?.length) return;
+    if (texts?.length) this.tail.append(this.chips(texts));
+  }
+
+  chips(texts) {
     const chips = texts.slice(0, 5).map((text) => el("button", { type: "button", class: "chip", onclick: () => this.onSay(text) }, text));
-    this.tail.append(el("div", { class: "suggest", role: "group", "aria-label": t("suggestions") }, ...chips));
+    return chips.length ? el("div", { class: "suggest", role: "group", "aria-label": t("suggestions") }, ...chips) : null;
   }
 
   announce(text) {

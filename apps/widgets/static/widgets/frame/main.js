@@ -26,7 +26,7 @@ const cards = { frames: ["decision", "secure_input_request", "secure_input_compl
 late(chat, async () => (await import("./workCards.js")).wireWorkCards, { frames: ["status"] });
 late(chat, async () => (await import("./cards.js")).wireCards, cards);
 late(chat, async () => (await import("./files.js")).wireFiles, { frames: ["file"], isOffered: ({ files }) => files });
-late(chat, async () => (await import("./conversations.js")).wireConversations, { isOffered: (offers) => offers.conversations });
+late(chat, async () => (await import("./conversations.js")).wireConversations, { isOffered: ({ conversations, articles }) => conversations || articles });
 late(chat, async () => (await import("./transcript.js")).wireTranscript, { isOffered: ({ transcripts }) => transcripts });
 late(chat, async () => (await import("./transcript.js")).wireElsewhere, { isOffered: (offers) => offers.email_answers || offers.continue_in?.length });
 late(chat, async () => (await import("./rating.js")).wireRating, { isOffered: ({ rating }) => rating });

@@ -14,18 +14,27 @@ export function loadOffers(chat, { reload = false } = {}) {
   return chat.offers;
 }
 
+function send(chat, path, { method = "GET", json, body } = {}, authorization = {}) {
+  const headers = { ...authorization, ...(json ? { "Content-Type": "application/json" } : {}) };
+  return fetch(at(chat, path), { method, credentials: "omit", headers, body: json ? JSON.stringify(json) : body });
+}
+
 /* Makes a request for this conversation, with `json` or form data as its body. Renews an expired token once. */
-export async function request(chat, path, { method = "GET", json, body } = {}, again = true) {
+export async function request(chat, path, options, again = true) {
   const { token } = await chat.session.current();
-  const headers = { Authorization: `Bearer ${token}`, ...(json ? { "Content-Type": "application/json" } : {}) };
-  const response = await fetch(at(chat, path), { method, credentials: "omit", headers, body: json ? JSON.stringify(json) : body });
+  const response = await send(chat, path, options, { Authorization: `Bearer ${token}` });
   if (response.status !== 401 || !again) return response;
   chat.session.expire();
-  return request(chat, path, { method, json, body }, false);
+  return request(chat, path, options, false);
 }
 
 export async function requestJson(chat, path, options) {
   return asJson(await request(chat, path, options));
+}
+
+/* Makes a request of a visitor who has no conversation, and begins none. */
+export async function requestBefore(chat, path, options) {
+  return asJson(await send(chat, path, options));
 }
 
 export function newId() {

@@ -9,6 +9,7 @@ export function showPanel(chat, label, ...content) {
   const under = [part("log"), part("composer")];
   under.forEach((node) => { node.inert = true; });
   part("composer").before(panel);
+  chat.emit("conversation");
   // In the console's preview the focus stays in the form beside it.
   const isMine = !chat.session.ticket;
   const enter = () => isMine && panel.isConnected && panel.querySelector("input, select, textarea, button")?.focus({ preventScroll: true });

@@ -72,6 +72,7 @@ export function wireProactive(chat) {
   function open({ id }) {
     const message = messages.find((one) => one.id === id);
     if (!message || row || presence.owner !== "bot") return;
+    chat.emit("conversation");
     const isFirst = !log.rows.children.length;
     chat.answers = id;
     row = log.message({ text: message.text, sender: "bot", pending: true, suggestions: isFirst ? chat.appearance.suggestions : [] });
