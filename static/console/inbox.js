@@ -3,20 +3,26 @@
    next to the open one are fetched before they are asked for and shown at once. Fetching one marks nothing as read: what is
    shown does (company.js). */
 
+import { afterPaint } from "./after_paint.js";
+
 const LONGEST_TIMER = 2147483647;
 /* Milliseconds before prefetching: after a page has settled, and after news. */
 const SETTLE = 350;
 const RENEW = 2000;
+/* What was fetched longer ago is refreshed when it is shown, and so is what was fetched before the last news. */
+const STAYS_TRUE = 30000;
 /* Conversations that are fetched below the open one; above it, one is. */
 const AHEAD = 2;
 const PARTS = ["thread", "contact"];
 const ADDRESSES = ["href", "action", "hx-get", "hx-post"];
 let due;
 let prefetchTimer;
-/* The parts of each fetched conversation by its address, null while they are on their way. */
+/* The parts of each fetched conversation with the moment they were asked for, by its address; null while they are on their
+   way. */
 const fetched = new Map();
-/* Something changed since they were fetched. What is shown is refreshed too. */
+/* Something changed since they were fetched. */
 let isStale = false;
+let lastNews = 0;
 
 export function watchInbox() {
   document.addEventListener("keydown", onKey);
@@ -34,6 +40,7 @@ export function watchInbox() {
   document.addEventListener("htmx:afterSettle", () => prefetchSoon(SETTLE));
   document.body.addEventListener("silas:inbox", () => {
     isStale = true;
+    lastNews = Date.now();
     prefetchSoon(RENEW);
   });
   prefetchSoon(SETTLE);
@@ -60,6 +67,7 @@ function prefetch() {
 }
 
 async function prefetchOne(address) {
+  const askedAt = Date.now();
   if (!fetched.has(address)) fetched.set(address, null);
   try {
     const response = await fetch(address, { headers: { "HX-Request": "true", "HX-Target": "log" } });
@@ -67,7 +75,7 @@ async function prefetchOne(address) {
     const found = new DOMParser().parseFromString(await response.text(), "text/html");
     const parts = PARTS.map((id) => found.getElementById(id));
     if (parts.includes(null)) throw new Error("no conversation");
-    if (fetched.has(address)) fetched.set(address, parts);
+    if (fetched.has(address)) fetched.set(address, { parts, askedAt });
   } catch {
     fetched.delete(address);
   }
@@ -75,33 +83,36 @@ async function prefetchOne(address) {
 
 function onRow(event) {
   const row = event.target.closest?.("#conversations li > a");
-  const parts = row && fetched.get(row.href);
+  const found = row && fetched.get(row.href);
   // A page with unsent files asks before it is left.
-  if (!parts || document.querySelector("#attached button") || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!found || document.querySelector("#attached button") || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  show(row, parts);
+  show(row, found);
 }
 
-function show(row, parts) {
+function show(row, { parts, askedAt }) {
   const before = location.pathname;
   const hadFocus = document.querySelector("#thread").contains(document.activeElement);
   fetched.delete(row.href);
+  // The list is scrolled while the page's layout is still known.
+  row.scrollIntoView({ block: "nearest" });
   for (const part of parts) document.getElementById(part.id).replaceWith(document.adoptNode(part));
-  rows()[openRow(rows())]?.removeAttribute("aria-current");
+  document.querySelector("#conversations li > a[aria-current]")?.removeAttribute("aria-current");
   row.setAttribute("aria-current", "true");
   row.classList.remove("unread");
   row.querySelector(".badge")?.remove();
-  row.scrollIntoView({ block: "nearest" });
   history.replaceState(history.state, "", row.href);
-  repointList(before, location.pathname);
   if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
-  for (const part of parts) htmx.process(part);
   const [thread] = parts;
-  const log = thread.querySelector("#log");
-  log.scrollTop = log.scrollHeight;
   htmx.trigger(thread, "htmx:load");
   htmx.trigger(thread, "htmx:afterSettle");
-  // What was fetched may be older than what the page has heard of since.
+  const log = thread.querySelector("#log");
+  log.scrollTop = log.scrollHeight;
+  afterPaint(() => {
+    for (const part of parts) htmx.process(part);
+    repointList(before, location.pathname);
+  });
+  if (askedAt > lastNews && Date.now() - askedAt < STAYS_TRUE) return;
   setTimeout(() => htmx.trigger(document.body, `silas:session:${thread.dataset.session}`), SETTLE);
 }
 

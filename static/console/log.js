@@ -2,6 +2,7 @@
    refreshed, unless the conversation has changed hands. */
 
 let wasAtEnd = true;
+let frame = null;
 
 export function watchLog() {
   toEnd();
@@ -9,7 +10,10 @@ export function watchLog() {
     const log = document.querySelector("[data-log]");
     wasAtEnd = !log || log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   });
-  document.addEventListener("htmx:afterSettle", () => wasAtEnd && toEnd());
+  document.addEventListener("htmx:afterSettle", () => {
+    // A refresh settles part by part: the log is moved once.
+    if (wasAtEnd) frame ??= requestAnimationFrame(toEnd);
+  });
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { target, fragment } = event.detail;
     if (target.id === "answering" && fragment.querySelector("#answering")?.dataset.epoch === target.dataset.epoch) {
@@ -27,6 +31,7 @@ export function watchLog() {
 }
 
 function toEnd() {
+  frame = null;
   const log = document.querySelector("[data-log]");
   if (log) log.scrollTop = log.scrollHeight;
 }

@@ -1,6 +1,7 @@
 /* Notices of the member: a sound and a desktop notification, as they chose (the server says so in each frame). Of several
    tabs one shows a notice; a tab that has its conversation or card in sight claims it and stays silent. */
 
+import { afterPaint } from "./after_paint.js";
 import { viewedSubject } from "./company.js";
 import { text } from "./texts.js";
 import { registered } from "./worker.js";
@@ -20,7 +21,7 @@ let lastRing = 0;
 export function watchNotices() {
   document.addEventListener("silas:notice", (event) => receive(event.detail));
   // Browsers play nothing before the first press on a page.
-  for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, prepare, { once: true });
+  for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => afterPaint(prepare), { once: true });
   document.addEventListener("click", (event) => {
     if (event.target.id === "try-sound") ring();
   });

@@ -4,6 +4,7 @@
    loads are kept and then pressed in order, each on the card that it was meant for; if the queue changed meanwhile, they are
    shown as not used. */
 
+import { afterPaint } from "./after_paint.js";
 import { replayKey } from "./replay.js";
 import { text } from "./texts.js";
 
@@ -206,13 +207,14 @@ function show(id) {
   if ("open" in old.dataset && !old.dataset.confirming && !parts.has(leaves) && !sent.has(leaves)) parts.set(leaves, old.cloneNode(true));
   const hadFocus = old.contains(document.activeElement);
   ignoreRefresh(old);
+  // The queue is scrolled while the page's layout is still known.
+  mark(id);
   old.replaceWith(card);
   if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
-  mark(id);
   const address = rowOf(id)?.getAttribute("href");
   if (address) history.replaceState(history.state, "", address);
-  htmx.process(card);
   htmx.trigger(card, "htmx:load");
+  afterPaint(() => htmx.process(card));
   clearTimeout(later);
   later = setTimeout(() => {
     prefetch();
