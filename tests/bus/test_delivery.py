@@ -18,7 +18,6 @@ from tests.bus.conftest import held, row, take
 from tests.factories.bus import let_leases_run_out, let_waits_pass, make_message
 
 QUEUE = "executor"
-ANY_OR_NAMED = pytest.mark.parametrize("scope_id", [None, "scope"])
 
 
 def say(tenant: Any, word: Any, *args: Any, **more: Any) -> Any:
@@ -63,69 +62,6 @@ def test_lease_sees_its_own_queue_and_tenant_alone(tenant: Any, other_tenant: An
     assert take(tenant) is None
 
 
-@ANY_OR_NAMED
-def test_scope_with_a_leased_message_gives_no_second(tenant: Any, scope_id: str | None) -> None:
-    first = make_message(tenant)
-    make_message(tenant)
-    assert held(tenant).message.pk == first.pk
-    assert take(tenant, scope_id=scope_id) is None
-
-
-def test_busy_scope_does_not_hold_up_another(tenant: Any) -> None:
-    make_message(tenant, scope_id="a")
-    make_message(tenant, scope_id="a")
-    other = make_message(tenant, scope_id="b")
-    held(tenant, scope_id="a")
-    assert held(tenant).message.pk == other.pk
-
-
-def test_lease_of_one_scope_passes_the_others_by(tenant: Any) -> None:
-    make_message(tenant, scope_id="a")
-    wanted = make_message(tenant, scope_id="b")
-    assert held(tenant, scope_id="b").message.pk == wanted.pk
-
-
-@ANY_OR_NAMED
-def test_message_that_waits_for_its_next_attempt_is_not_overtaken(tenant: Any, scope_id: str | None) -> None:
-    make_message(tenant)
-    make_message(tenant)
-    say(tenant, services.nack, held(tenant), reason="broken")
-    assert take(tenant, scope_id=scope_id) is None
-
-
-@pytest.mark.parametrize("word", [services.ack, lambda lease: services.dead_letter(lease, "poison")])
-def test_message_that_is_over_lets_the_next_through_and_is_over_once(tenant: Any, word: Any) -> None:
-    make_message(tenant)
-    second = make_message(tenant)
-    lease = held(tenant)
-    say(tenant, word, lease)
-    with pytest.raises(LeaseLost):
-        say(tenant, word, lease)
-    assert held(tenant).message.pk == second.pk
-
-
-@pytest.mark.parametrize("since", ["leased again", "swept"])
-@pytest.mark.parametrize(
-    "word",
-    [
-        services.ack,
-        services.heartbeat,
-        lambda lease: services.nack(lease, reason="late"),
-        lambda lease: services.dead_letter(lease, "late"),
-    ],
-)
-def test_former_holder_has_no_say(tenant: Any, word: Any, since: str) -> None:
-    make_message(tenant)
-    former = held(tenant)
-    let_leases_run_out(tenant)
-    if since == "swept":
-        say(tenant, services.expire_leases)
-    else:
-        held(tenant)
-    with pytest.raises(LeaseLost):
-        say(tenant, word, former)
-
-
 def test_late_ack_undoes_what_its_transaction_did(tenant: Any) -> None:
     make_message(tenant)
     former = held(tenant)
@@ -146,18 +82,6 @@ def test_heartbeat_lengthens_the_lease(tenant: Any) -> None:
     lease = held(tenant, seconds=1)
     say(tenant, services.heartbeat, lease, seconds=500)
     assert (row(tenant, queue=QUEUE).leased_until - lease.message.leased_until).total_seconds() > 400
-
-
-@pytest.mark.parametrize("swept", [True, False])
-def test_expired_lease_comes_back_counts_an_attempt_and_has_a_new_fence(tenant: Any, swept: bool) -> None:
-    make_message(tenant)
-    first = held(tenant)
-    let_leases_run_out(tenant)
-    if swept:
-        say(tenant, services.expire_leases)
-    second = held(tenant)
-    assert second.message.attempts == 1
-    assert second.fence > first.fence
 
 
 def test_fifth_nack_buries_the_message(tenant: Any) -> None:

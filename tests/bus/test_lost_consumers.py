@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,49 +23,27 @@ from silas_platform import beat
 from tests.bus.conftest import held
 from tests.bus.test_consumers import QUEUE, commit_effect, effects, state
 from tests.factories.bus import let_leases_run_out, make_message
-
-# A worker of its own, which dies by its own hand at the place it was told.
-DOOMED = """
-import os, signal, sys
-import django; django.setup()
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
-from apps.bus import worker, registry
-from apps.bus.enums import Kind, Queue, Worker
-
-place = sys.argv[1]
-
-def die(here):
-    if here == place:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def effect():
-    record(AuditEvent.STAFF_LOGGED_IN, actor="user:test")
-
-def effect_and_end(delivery):
-    effect()
-    delivery.finish()
-    die("between effect and commit")
-
-async def handler(delivery):
-    from kernel.tenancy import in_scope
-    die("before the effect")
-    await in_scope(delivery.tenant_id, effect_and_end, delivery)
-    die("after the commit")
-
-registry._consumers.clear()
-registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
-worker.drain(Worker.WORK, consumer="doomed")
-"""
+from tests.faults.nursery import Nursery
 
 
-def die_at(place: str) -> int:
-    done = subprocess.run([sys.executable, "-c", DOOMED, place], env=dict(os.environ), check=False, timeout=60)
-    return done.returncode
+@pytest.fixture(scope="module")
+def nursery(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Workers that die are forked: most of a start is imports."""
+    one = Nursery(tmp_path_factory.mktemp("nursery") / "socket", under=[], env=os.environ)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def die_at(nursery: Nursery, tmp_path: Path) -> Callable[[str], int]:
+    """Start a worker that kills itself at this place (tests/bus/doomed.py), and return how it ended."""
+    return lambda place: nursery.fork(["tests.bus.doomed", place], tmp_path / "log").wait()
 
 
 @pytest.mark.parametrize("place", ["before the effect", "between effect and commit", "after the commit"])
-def test_effect_of_a_killed_consumer_happens_once(tenant: Any, consume: Any, drain: Any, place: str) -> None:
+def test_effect_of_a_killed_consumer_happens_once(
+    tenant: Any, consume: Any, drain: Any, die_at: Callable[[str], int], place: str
+) -> None:
     consume(commit_effect)
     make_message(tenant, queue=QUEUE)
     died = die_at(place)
@@ -75,7 +54,7 @@ def test_effect_of_a_killed_consumer_happens_once(tenant: Any, consume: Any, dra
     assert state(tenant)[0] == "acked"
 
 
-def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume: Any, drain: Any) -> None:
+def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, die_at: Callable[[str], int]) -> None:
     with platform_scope("tests"):
         # What another test left in the queue would be taken by the first of the doomed.
         left = QueueMessage.objects.filter(queue=QUEUE, state__in=LIVE)
