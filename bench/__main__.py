@@ -49,7 +49,7 @@ MODULES = (
     "traces",
 )
 
-SCALE = ("cluster", "idle")
+SCALE = ("cluster", "idle", "sockets", "neighbour")
 
 
 def main(names: list[str]) -> int:

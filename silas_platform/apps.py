@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.apps import AppConfig, apps
 from django.contrib.admin.apps import AdminConfig
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.models.signals import post_migrate
 
 OWNER = "owner"
+_log = logging.getLogger(__name__)
 
 
 class SilasAdminConfig(AdminConfig):
@@ -36,8 +39,8 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: object) -> None:
     """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
-    entries, the bundled skills, the partitions of the coming months, and every function's search path; then note this
-    version."""
+    entries, the bundled skills, and every function's search path; then note this version, and make the partitions of
+    the coming months."""
     from apps.audit.sql import chain
     from apps.skills import append_only, integrity
     from kernel.tenancy import partitions
@@ -52,6 +55,15 @@ def _set_rights(using: str, **_: object) -> None:
             if "skills_skillversion" in tables:
                 cursor.execute(append_only.lifecycle_sql(integrity.bundled_digests()))
             cursor.execute(partitions.EXTEND)
-            cursor.execute("SELECT partitions_extend()")
         database_rights.secure(using)
         installed_version.record(using)
+        _extend_partitions(using)
+
+
+def _extend_partitions(using: str) -> None:
+    """Make the partitions of the coming months; the upkeep repeats what a lock prevents."""
+    try:
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT partitions_extend()")
+    except OperationalError as error:
+        _log.warning("partitions_not_extended reason=%s", str(error).splitlines()[0])

@@ -12,6 +12,7 @@ planner.
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ from silas_platform.settings import env
 from silas_platform.settings.broker import redis_servers
 from silas_platform.up.environment import is_loopback, open_host_faults
 from silas_platform.up.versions import server_faults
+
+_log = logging.getLogger(__name__)
 
 # The demo's staff live in a top-level domain that nobody can own (RFC 2606).
 DEMO_MAIL = ".example"
@@ -71,7 +74,7 @@ def refuse_wrong_keys(queues: Sequence[str]) -> None:
 
 def refuse_wide_role() -> None:
     """Raise `ImproperlyConfigured` when this worker's database role could create an approval, a login or a
-    rule, or deceive the functions that prevent that."""
+    rule, or deceive the functions that prevent that. Rights that a newer version gives its workers are logged."""
     if env.text("DATABASE_REPLICA_URL"):
         raise ImproperlyConfigured(
             "E_CFG_WORK_ROLE: DATABASE_REPLICA_URL has web's role: for web processes and the trusted worker only"
@@ -79,8 +82,11 @@ def refuse_wide_role() -> None:
     address = env.text("DATABASE_URL")
     more = worker_rights.excess(address)
     with psycopg.connect(address) as connection:
-        more += database_rights.excess(connection.cursor())
-    if more:
+        powers = database_rights.excess(connection.cursor())
+    if more and not powers and worker_rights.are_of_newer_version(address):
+        _log.warning("worker_rights_of_newer_version rights=%s", ", ".join(more))
+        return
+    if more := more + powers:
         rights = ", ".join(more[:3]) + (f" and {len(more) - 3} more rights" if len(more) > 3 else "")
         raise ImproperlyConfigured(
             f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {rights}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain, count
+from typing import Any
 
 from django.db import connection, connections, transaction
 
@@ -28,6 +30,17 @@ _LIST = f"""
     WHERE parent.relkind = 'p' AND parent.relnamespace = 'public'::regnamespace
     ORDER BY parent.relname, 3 NULLS LAST
 """  # noqa: S608 (an expression of ours)
+# The column by which a table is divided, and the first day of its oldest partition; NULL when that has no beginning.
+_OLDEST = """
+    SELECT a.attname, CASE WHEN NOT bool_or(bound LIKE 'FOR VALUES FROM (MINVALUE)%%')
+        THEN min(substring(bound from 'FROM [(]''([0-9-]+)''')::date) END
+    FROM pg_partitioned_table divided
+    JOIN pg_attribute a ON a.attrelid = divided.partrelid AND a.attnum = divided.partattrs[0]
+    JOIN pg_inherits link ON link.inhparent = divided.partrelid JOIN pg_class child ON child.oid = link.inhrelid,
+    pg_get_expr(child.relpartbound, child.oid) AS bound
+    WHERE divided.partrelid = %s::regclass
+    GROUP BY a.attname
+"""
 _ROW_TRIGGERS = """
     SELECT pg_get_triggerdef(oid) FROM pg_trigger
     WHERE tgrelid = %s::regclass AND NOT tgisinternal AND tgtype::int & 1 = 1
@@ -64,7 +77,8 @@ def extend() -> bool:
 
 
 def make() -> list[str]:
-    """Make the coming months as the tables' owner, and move what lies in a default partition to its month."""
+    """Make the coming months as the tables' owner, and move what lies in a default partition to its month. Rows older
+    than every month, which come with a company from another installation, get one partition for all of them."""
     misplaced = [each for each in list_partitions() if each.until is None and not each.is_empty]
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute(AS_OWNER)
@@ -74,9 +88,26 @@ def make() -> list[str]:
         cursor.execute("SELECT partitions_extend()")
         (made,) = cursor.fetchone()
         for each in misplaced:
+            made += _add_oldest(cursor, each.table, f"{each.name}_old")
             cursor.execute(f"INSERT INTO {each.table} SELECT * FROM {each.name}_old")  # noqa: S608 (names of the catalog)
             cursor.execute(f"DROP TABLE {each.name}_old")
     return [str(name) for name in made]
+
+
+def _add_oldest(cursor: Any, table: str, rows: str) -> list[str]:
+    """Make a partition for the rows that are older than every partition of the table, if there are any; its name."""
+    cursor.execute(_OLDEST, [table])
+    column, oldest = cursor.fetchone()
+    cursor.execute(f"SELECT EXISTS (SELECT FROM {rows} WHERE {column} < %s)", [oldest])  # noqa: S608 (as above)
+    if not cursor.fetchone()[0]:
+        return []
+    cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    taken = {name for (name,) in cursor.fetchall()}  # also by partitions that were detached
+    before = f"{table}_before_{oldest:%Y_%m}"
+    name = next(name for name in chain([before], (f"{before}_{number}" for number in count(2))) if name not in taken)
+    bound = f"FOR VALUES FROM (MINVALUE) TO ('{oldest}')"
+    cursor.execute("SELECT partitions_add(%s, %s, %s)", [table, name, bound])
+    return [name]
 
 
 def older_than(month: date) -> list[Partition]:

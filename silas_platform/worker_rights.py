@@ -2,7 +2,8 @@
 
 A worker runs what models and scripts bring in, so its role can create no approval, login or rule (ADR 18). Every
 `migrate` brings PostgreSQL in line with the list, in one transaction; a worker whose role has more rights refuses to
-start. A table that is not listed fails tests/platform/test_worker_rights.py.
+start, unless a newer version migrated the database and gave its workers rights that decide nothing. A table that is not
+listed fails tests/platform/test_worker_rights.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from psycopg import sql
+
+from silas_platform import __version__
 
 ROLE = "silas_work"
 
@@ -54,7 +57,12 @@ _CLOSED = (
     " autonomy_contextproposal autonomy_freedomproposal autonomy_preference autonomy_suggestion"
     " auth_group auth_group_permissions auth_permission django_admin_log django_content_type"
     " django_session"
-    " silas_platform_installedversion"
+)
+# Tables that say who approved, who may log in, what the rules are and what was signed. No worker of any version writes
+# one, whatever is added to the lists.
+DECISIVE = re.compile(
+    r"tenants_|auth_|django_|gates_|memory_(?!readpart$)|skills_skill|audit_"
+    r"|approvals_(?!card$|gatepause$)"
 )
 # Rights of the worker on each table, in GRANT syntax; columns in parentheses limit a right to them.
 WORKERS_MAY: dict[str, str] = {
@@ -165,6 +173,8 @@ WORKERS_MAY: dict[str, str] = {
     "connections_setuprun": ("SELECT, UPDATE (state, step_id, step, failure, summary, ignored, deadline, ended_at)"),
     # which migrations ran: a worker that is too old for the schema ends
     "django_migrations": "SELECT",
+    # which version migrated the database: a newer one may have widened this list
+    "silas_platform_installedversion": "SELECT (id, version)",
     # who exists
     "tenants_datakey": "SELECT",
     "tenants_deployment": "SELECT",
@@ -243,6 +253,7 @@ _HELD = """
       AND CASE WHEN kind IN ('DELETE', 'TRUNCATE') THEN has_table_privilege(c.oid, kind)
                ELSE has_any_column_privilege(c.oid, kind) END
 """
+_MIGRATED_BY = "SELECT current_user, (SELECT version FROM silas_platform_installedversion ORDER BY id DESC LIMIT 1)"
 
 
 def rights_of(words: str) -> Iterator[tuple[str, list[str]]]:
@@ -289,11 +300,33 @@ def _statements(columns: Iterable[tuple[str, str]]) -> Iterator[sql.Composable]:
 
 
 def excess(url: str) -> list[str]:
-    """Rights of this address's role beyond the list, such as `INSERT ON approvals_decision`.
+    """Rights of this address's role beyond the list, such as `INSERT ON approvals_decision`. Unlisted tables are
+    ignored: they are of a newer version."""
+    return [f"{kind} ON {table}" for table, kind in _excess(url)]
 
-    Unlisted tables are ignored, so that a worker of the previous version keeps running during an upgrade.
-    """
+
+def are_of_newer_version(url: str) -> bool:
+    """True if a newer version, beside which this worker still runs during an upgrade, gave its role the rights beyond
+    the list: it is the workers' role, a newer version migrated the database last, and no table is written that decides
+    something."""
+    try:
+        with psycopg.connect(url) as connection:
+            role, migrated_by = connection.execute(_MIGRATED_BY).fetchone() or ("", None)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
+        return False
+    if role != ROLE or not migrated_by or _numbers(migrated_by) <= _numbers(__version__):
+        return False
+    return not any(
+        kind in ("DELETE", "TRUNCATE") or (kind != "SELECT" and DECISIVE.match(table)) for table, kind in _excess(url)
+    )
+
+
+def _excess(url: str) -> list[tuple[str, str]]:
     allowed = {(table, kind) for table, words in WORKERS_MAY.items() for kind, _ in rights_of(words)}
     with psycopg.connect(url) as connection:
         held: list[Any] = connection.execute(_HELD).fetchall()
-    return sorted(f"{kind} ON {table}" for table, kind in set(held) - allowed if table in WORKERS_MAY)
+    return sorted((table, kind) for table, kind in set(held) - allowed if table in WORKERS_MAY)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]

@@ -77,12 +77,14 @@ class Progress(Enum):
 
 def request_erasure(person: Person, *, actor: str) -> Erasure:
     """Begin to erase a person's data, or continue an erasure that stopped; inside a scope. Requested twice, it is one,
-    also when the person is known by another conversation the second time.
+    also when the person is known by another conversation the second time; what became theirs since is erased too.
 
     Raises 409 `erasure_running` for a person of whom an erasure that runs covers only a part.
     """
     lock_erasure_requests()
     row = running_erasure_of(person)
+    if row is not None and not Person.of(row.person).covers(person):
+        row = _widen(row, person, actor=actor)
     is_new = row is None
     if row is None:
         row = Erasure.objects.create(
@@ -94,6 +96,18 @@ def request_erasure(person: Person, *, actor: str) -> Erasure:
         enqueue(Kind.PERSON_ERASURE, scope_id=row.pk)
     row.refresh_from_db()
     return row
+
+
+def _widen(row: Erasure, person: Person, *, actor: str) -> Erasure | None:
+    """Let the erasure cover the person as they are known now; None if it has ended meanwhile. A step that runs is
+    waited for: each step reads anew what is covered."""
+    rows = Erasure.objects.select_for_update(of=("self",), no_key=True)
+    locked: Erasure | None = rows.filter(pk=row.pk, ended_at=None).first()
+    if locked is not None:
+        locked.person = Person.of(locked.person).widened(person).as_kept()
+        locked.save(update_fields=["person"])
+        record(AuditEvent.PERSON_ERASURE_STARTED, actor=actor, subject=row.reference, data={"erasure": str(row.pk)})
+    return locked
 
 
 def erasure_by_id(erasure_id: UUID) -> Erasure:

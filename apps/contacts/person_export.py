@@ -95,6 +95,17 @@ class Person:
             and {*other.sessions, *other.shared} <= {*self.sessions, *self.shared}
         )
 
+    def widened(self, other: Person) -> Person:
+        """This person with what is the other's too; of a conversation that both have, what the other has of it."""
+        sessions = {*self.sessions}.difference(other.shared).union(other.sessions)
+        return Person(
+            self.reference,
+            tuple(sorted({*self.contacts, *other.contacts})),
+            tuple(sorted({*self.customers, *other.customers})),
+            tuple(sorted(sessions)),
+            {pk: own for pk, own in {**self.shared, **other.shared}.items() if pk not in sessions},
+        )
+
     def overlaps(self, other: Person) -> bool:
         """True if they share a contact, a customer ID or a conversation of their own. Two customers who used one
         conversation in turn share none."""
@@ -257,14 +268,18 @@ def lock_erasure_requests() -> None:
 
 
 def running_erasure_of(person: Person) -> Erasure | None:
-    """The erasure of this person that has not ended. Raises 409 `erasure_running` if it covers only a part of them."""
+    """The erasure of this person that has not ended: one that covers them, or one with their reference, which may lack
+    what became theirs since. Raises 409 `erasure_running` if another one covers a part of them."""
+    same: Erasure | None = None
     for row in Erasure.objects.filter(ended_at=None):
         covered = Person.of(row.person)
-        if row.reference == person.reference or covered.covers(person):
+        if covered.covers(person):
             return row
-        if covered.overlaps(person):
+        if row.reference == person.reference:
+            same = row
+        elif covered.overlaps(person):
             raise SilasError(ErrorCode.ERASURE_RUNNING)
-    return None
+    return same
 
 
 def _verified_for(customers: tuple[str, ...]) -> set[UUID]:

@@ -24,7 +24,11 @@ from silas_platform.backup.manifest import BackupRefused
 from silas_platform.up.embedded import binary
 
 _SEES_ALL = "-c silas.platform=on"
-_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+# Without partitions: their rows are those of their table.
+_TABLES = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1
+"""
 # Tables of which the owner would see no row, or only some: a dump of them would be a silent loss.
 _HIDDEN = """
     SELECT relname FROM pg_class AS c
@@ -76,7 +80,6 @@ def drop_all() -> None:
     """Drop the owner's tables and functions: those of an installation that was started and holds nothing yet."""
     with connected() as connection:
         for name in tables(connection):
-            # A partition goes with its table.
             connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(sql.Identifier("public", name)))
         for (statement,) in connection.execute(_FUNCTIONS).fetchall():
             connection.execute(statement)

@@ -7,6 +7,7 @@ begun again. Row-level security binds the owner too, so that no row of another c
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import storages
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 from psycopg import sql
 
 from apps.approvals.keys.services import reseal_keys
@@ -32,6 +33,7 @@ from apps.tenants.enums import Closed, PolicyKind
 from apps.tenants.models import PolicySeal, Tenant, User
 from kernel.secrets_key import using_keys
 from kernel.tenancy import tenant_scope
+from silas_platform import partitions
 from silas_platform.backup.manifest import BackupRefused
 from silas_platform.moving.closing import ACTOR
 from silas_platform.moving.manifest import (
@@ -47,6 +49,7 @@ from silas_platform.moving.manifest import (
     tables,
 )
 
+_log = logging.getLogger(__name__)
 _QUEUE = "bus_queuemessage"
 _TRIGGERS = """
     SELECT DISTINCT c.relname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
@@ -91,7 +94,17 @@ def import_company(place: str, *, passphrase: str) -> CompanyManifest:
     except IntegrityError as error:
         raise BackupRefused("E_COMPANY_UNFIT", str(error).splitlines()[0]) from None
     write_checkpoint(chain_of(tenant.pk))
+    _move_to_months()
     return manifest
+
+
+def _move_to_months() -> None:
+    """Give rows of months that this installation has detached a partition. While the table is in use they stay in the
+    default partition, which `doctor` reports."""
+    try:
+        partitions.make()
+    except OperationalError as error:
+        _log.warning("imported_rows_in_default_partition reason=%s", str(error).splitlines()[0])
 
 
 @contextmanager

@@ -286,6 +286,37 @@ def test_requested_twice_it_is_one_erasure_with_one_receipt(house: PersonalData)
     assert browser(house.owner).post(f"/api/v1/contacts/{row.pk}/erase").status_code == 404
 
 
+def test_requested_again_it_covers_what_became_theirs_since(house: PersonalData) -> None:
+    row, _, _ = house.customer("Hello.")
+    late, session, name = house.customer("Said since.")
+    first = request(house, row)
+    with tenant_scope(house.tenant):
+        Erasure.objects.filter(pk=first.pk).update(state="stopped")
+        Contact.objects.filter(pk=late.pk).update(merged_into=row)
+    assert request(house, row).pk == first.pk
+    work(house)
+    with tenant_scope(house.tenant):
+        first.refresh_from_db()
+        assert first.state == "done"
+        assert not Contact.objects.filter(pk=late.pk).exists()
+        assert not ContactIdentity.objects.filter(value=name).exists()
+        assert not ChronicleEntry.objects.filter(session=session, text="Said since.").exists()
+        assert AuditEntry.objects.filter(event="person_erasure_started", subject=f"contact:{row.pk}").count() == 2
+
+
+def test_what_became_theirs_since_may_not_belong_to_another_erasure(house: PersonalData) -> None:
+    row, _, _ = house.customer("Hello.")
+    late, _, _ = house.customer("Late.")
+    begun = [request(house, row), request(house, late)]
+    with tenant_scope(house.tenant):
+        Contact.objects.filter(pk=late.pk).update(merged_into=row)
+    answer = browser(house.owner).post(f"/api/v1/contacts/{row.pk}/erase")
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "erasure_running"
+    with tenant_scope(house.tenant):
+        assert [Person.of(Erasure.objects.get(pk=each.pk).person).contacts for each in begun] == [(row.pk,), (late.pk,)]
+
+
 def test_the_older_address_begins_the_same_erasure(house: PersonalData) -> None:
     row, _, name = house.customer("Hello.")
     remember(house.tenant, customer(name), "Likes parcels.")

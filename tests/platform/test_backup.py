@@ -77,6 +77,8 @@ def test_backup_holds_an_approval_and_what_it_says_of_itself(copy: Path) -> None
     manifest = Manifest.parse((copy / NAME).read_text())
     assert manifest.rows["approvals_approvaltoken"] >= 1
     assert manifest.rows["tenants_tenant"] == 2
+    assert "guard_spendentry" in manifest.rows
+    assert [name for name in manifest.rows if name.startswith("guard_spendentry_")] == []
     assert "signing" not in (copy / NAME).read_text()
 
 

@@ -35,6 +35,7 @@ EVERYTHING: dict[str, Any] = REQUIRED | {
     "nodeSelector": {"pool": "silas"},
     "tolerations": [{"key": "silas", "operator": "Exists"}],
     "trust": {"storageClass": "shared"},
+    "maintenance": {"enabled": True},
     "metricsSecret": "metrics",
     **{queue: {"autoscaling": {"enabled": True}} for queue in ("trusted", *sorted(WORKERS))},
 }
@@ -136,10 +137,10 @@ def test_processes_read_the_files_that_compose_gives_them(renderer: Path) -> Non
     }
     for name, pod in pods(rendered(renderer, REQUIRED)).items():
         service = services[of_compose.get(name, "migrate")]
-        told = {variable["name"]: variable.get("value", "") for variable in pod["containers"][0].get("env", [])}
-        files = {value.rsplit("/", 1)[1] for key, value in told.items() if value.startswith("/run/secrets/")}
+        given = told(pod)
+        files = {value.rsplit("/", 1)[1] for key, value in given.items() if value.startswith("/run/secrets/")}
         assert files == set(service.get("secrets", [])), name
-        assert {key for key in service["environment"] if key.endswith("_KEY_FILE")} <= set(told), name
+        assert {key for key in service["environment"] if key.endswith("_KEY_FILE")} <= set(given), name
         command = pod["containers"][0].get("command", [])
         if name != "migrations":
             assert [word for word in command if "schedule" not in word] == service.get("command", []), name
@@ -170,9 +171,10 @@ def test_every_lasting_process_is_probed_and_every_replicated_one_has_a_disrupti
     deployments = {item["metadata"]["name"] for item in objects if item["kind"] == "Deployment"}
     budgets = {item["metadata"]["name"] for item in objects if item["kind"] == "PodDisruptionBudget"}
     scaled = {item["spec"]["scaleTargetRef"]["name"] for item in objects if item["kind"] == "HorizontalPodAutoscaler"}
-    assert deployments == {f"silas-{name}" for name in ("web", "trusted", *WORKERS, "beat")}
-    assert budgets == scaled == deployments - {"silas-beat"}
-    assert all("livenessProbe" in pod["containers"][0] for name, pod in pods(objects).items() if name != "migrations")
+    assert deployments == {f"silas-{name}" for name in ("web", "trusted", *WORKERS, "beat", "maintenance")}
+    assert budgets == scaled == deployments - {"silas-beat", "silas-maintenance"}
+    probed = {name for name, pod in pods(objects).items() if "livenessProbe" in pod["containers"][0]}
+    assert probed == {"web", "trusted", *WORKERS, "beat"}
 
 
 def test_web_pods_are_replaced_one_by_one_without_a_gap(renderer: Path) -> None:
@@ -192,6 +194,63 @@ def test_migrations_run_before_pods_of_a_new_version(renderer: Path) -> None:
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
 
 
+def told(pod: dict[str, Any]) -> dict[str, str]:
+    return {variable["name"]: variable.get("value", "") for variable in pod["containers"][0].get("env", [])}
+
+
+def test_only_workers_read_the_pinned_key_that_the_first_web_pod_writes(renderer: Path) -> None:
+    """A process that names a file that does not exist yet refuses to start."""
+    found = {name for name, pod in pods(rendered(renderer, EVERYTHING)).items() if "SILAS_ROOT_KEYS_FILE" in told(pod)}
+    assert found == WORKERS
+
+
+def test_maintenance_pod_has_what_backup_restore_and_upgrade_need(renderer: Path) -> None:
+    pod = pods(rendered(renderer, EVERYTHING | {"maintenance": {"enabled": True, "tag": "0.2.0"}}))["maintenance"]
+    (container,) = pod["containers"]
+    assert container["image"] == "silas-platform:0.2.0"
+    assert container["command"] == ["sleep", "infinity"]
+    assert "ports" not in container
+    files = {value.rsplit("/", 1)[1] for value in told(pod).values() if value.startswith("/run/secrets/")}
+    assert files == {"secret_key", "database_url", "database_owner_url", "signing_key", "secrets_key"}
+    (secrets,) = [volume["projected"]["sources"] for volume in pod["volumes"] if "projected" in volume]
+    web, migrations = (source["secret"] for source in secrets)
+    assert web == {"name": "silas-web"}
+    assert migrations == {
+        "name": "silas-migrations",
+        "items": [{"key": "database_owner_url", "path": "database_owner_url"}],
+    }
+    (trust,) = [mount for mount in container["volumeMounts"] if mount["name"] == "trust"]
+    assert not trust.get("readOnly")
+    assert told(pod)["SILAS_CHECKPOINTS"].startswith(trust["mountPath"])
+    assert told(pod)["SILAS_FILES_BUCKET"] == "visitors"
+    assert set(told(pod)) >= set(told(pods(rendered(renderer, EVERYTHING))["trusted"]))
+
+
+@pytest.mark.parametrize("values", [REQUIRED, EVERYTHING])
+def test_everything_else_is_stopped_for_a_restore(renderer: Path, values: dict[str, Any]) -> None:
+    objects = rendered(renderer, values | {"maintenance": {"enabled": True, "stop": True}})
+    replicas = {
+        item["metadata"]["labels"]["app.kubernetes.io/component"]: item["spec"].get("replicas")
+        for item in objects
+        if item["kind"] == "Deployment"
+    }
+    assert replicas == {**dict.fromkeys(("web", "trusted", *WORKERS, "beat"), 0), "maintenance": 1}
+    assert [item for item in objects if item["kind"] == "HorizontalPodAutoscaler"] == []
+    for item in objects:
+        kubernetes_validate.validate(item, KUBERNETES, strict=True)
+
+
+def test_no_pod_waits_for_maintenance_unless_one_is_asked_for(renderer: Path) -> None:
+    objects = rendered(renderer, REQUIRED)
+    assert "maintenance" not in pods(objects)
+    replicas = {
+        item["metadata"]["name"]: item["spec"].get("replicas") for item in objects if item["kind"] == "Deployment"
+    }
+    assert replicas["silas-beat"] == 1
+    assert replicas["silas-work"] == 2
+    assert replicas["silas-web"] is None
+
+
 def test_workers_scale_by_the_queues_that_they_serve(renderer: Path) -> None:
     served: dict[str, set[str]] = {}
     for item in rendered(renderer, EVERYTHING):
@@ -207,11 +266,8 @@ def test_workers_scale_by_the_queues_that_they_serve(renderer: Path) -> None:
 
 
 def test_web_alone_knows_the_token_of_metrics(renderer: Path) -> None:
-    told = {
-        name: "SILAS_METRICS_TOKEN" in {variable["name"] for variable in pod["containers"][0].get("env", [])}
-        for name, pod in pods(rendered(renderer, EVERYTHING)).items()
-    }
-    assert [name for name, knows in told.items() if knows] == ["web"]
+    found = [name for name, pod in pods(rendered(renderer, EVERYTHING)).items() if "SILAS_METRICS_TOKEN" in told(pod)]
+    assert found == ["web"]
     names = [variable["name"] for variable in pods(rendered(renderer, EVERYTHING))["web"]["containers"][0]["env"]]
     assert names.index("POD_IP") < names.index("ALLOWED_HOSTS"), "Kubernetes expands what it has read already"
     assert "SILAS_METRICS_TOKEN" not in str(rendered(renderer, REQUIRED))

@@ -82,7 +82,7 @@ FILL = """
     SimulationCopy.objects.get_or_create(deployment=Deployment.objects.first(), defaults=copy)
 connections["owner"].cursor().execute("CREATE TABLE guard_spendentry_2001_01 (LIKE guard_spendentry)")
 """
-# In the new installation these months are detached, so that imported rows lie in the default partition.
+# In the new installation these months are detached, so that imported rows are older than every partition.
 DETACH = """
 from django.db import connections
 connections["owner"].cursor().execute("ALTER TABLE guard_spendentry DETACH PARTITION guard_spendentry_first")
@@ -111,6 +111,9 @@ UNSEAL = """
         sum(person.is_staff or person.is_superuser for person in people))
     from apps.guard.models import SpendEntry
     print("spent", SpendEntry.objects.earliest("day").day)
+    from silas_platform.partitions import list_partitions
+    print("misplaced", [each.name for each in list_partitions() if each.until is None and not each.is_empty])
+    print("oldest", min((each for each in list_partitions() if each.until), key=lambda each: each.until).name)
 """
 GO_ON = """
     from apps.sessions.models import ChatSession, ChronicleEntry
@@ -219,6 +222,8 @@ def test_rows_secrets_approvals_and_files_are_those_of_the_old_installation(move
     assert here["audit.AuditEntry"] > move.counts["audit.AuditEntry"]
     assert said["secret"] == "a secret of theirs"
     assert said["spent"] == "2020-02-03"
+    assert said["misplaced"] == "[]"
+    assert said["oldest"].startswith("guard_spendentry_before_20")
     approvals = said["approvals"]
     assert int(approvals.split()[0]) >= 1
     assert approvals.endswith(" []")

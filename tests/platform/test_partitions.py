@@ -22,8 +22,10 @@ from kernel.clock import now
 from kernel.tenancy import migrations, platform_scope, tenant_scope
 from kernel.tenancy.migrations import AppendOnly, PartitionByMonth, RowSecurity
 from kernel.tenancy.partitions import MONTHS_AHEAD
-from silas_platform import doctor, partitions
+from silas_platform import __version__, doctor, partitions
+from silas_platform.apps import _set_rights
 from silas_platform.doctor import Level
+from silas_platform.installed_version import migrated_by
 from silas_platform.management.commands import partitions as partitions_command
 from silas_platform.partitions import Partition
 from tests.factories.guard import make_run
@@ -289,6 +291,41 @@ def test_upkeep_makes_the_coming_months_as_the_role_of_the_platform(trial: Any) 
     with platform_scope("test"):
         partitions.extend()
     assert of(TRIAL) == before
+
+
+def test_migrate_goes_on_when_a_table_is_locked_and_the_upkeep_makes_the_months(
+    trial: Any, superuser_dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition_trial()
+    with psycopg.connect(superuser_dsn) as insider, owner_line() as busy:
+        insider.execute("GRANT SELECT ON contacts_contact TO silas_work")
+        insider.execute("DELETE FROM silas_platform_installedversion")
+        insider.commit()
+        busy.execute(f"LOCK TABLE {TRIAL} IN ACCESS EXCLUSIVE MODE")
+        _set_rights(using="owner")
+        held = insider.execute("SELECT has_table_privilege('silas_work', 'contacts_contact', 'SELECT')").fetchone()
+    assert held == (False,)
+    assert migrated_by() == __version__
+    assert "partitions_not_extended" in caplog.text
+    assert [each.name for each in of(TRIAL)] == [f"{TRIAL}_first"]
+    with platform_scope("test"):
+        partitions.extend()
+    assert len(of(TRIAL)) > 2
+
+
+def test_rows_older_than_every_month_get_a_partition_of_their_own(divided: Any, line: Owner) -> None:
+    """A company that was imported brings months that this installation has detached, perhaps twice."""
+    line.execute(f"ALTER TABLE {TRIAL} DETACH PARTITION {TRIAL}_first")
+    oldest = f"{TRIAL}_before_{month(2):%Y_%m}"
+    for name in (oldest, f"{oldest}_2"):
+        put(line, divided, date(2019, 5, 1))
+        assert rows_of(line, divided, f"{TRIAL}_default") == 1
+        assert partitions.make() == [f"{TRIAL}_default", name]
+        assert rows_of(line, divided, f"{TRIAL}_default") == 0
+        assert rows_of(line, divided, name) == 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="it stays as it is"):
+            run(line, divided.pk, f"UPDATE {name} SET amount = 0")
+        line.execute(f"ALTER TABLE {TRIAL} DETACH PARTITION {name}")
 
 
 def test_worker_may_not_call_it(database: None) -> None:

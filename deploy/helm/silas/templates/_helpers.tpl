@@ -4,6 +4,15 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{/* None while maintenance stops everything else; otherwise an autoscaler counts them, where there is one. */}}
+{{- define "silas.replicas" -}}
+{{- if .root.Values.maintenance.stop }}
+replicas: 0
+{{- else if not .values.autoscaling.enabled }}
+replicas: {{ .values.replicas }}
+{{- end }}
+{{- end }}
+
 {{- define "silas.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
@@ -43,8 +52,6 @@ app.kubernetes.io/component: {{ .component }}
 {{ include "silas.redis" . }}
 - name: SILAS_CHANNELS_URL
   value: {{ .Values.redis.channelsUrl | quote }}
-- name: SILAS_ROOT_KEYS_FILE
-  value: /var/lib/silas/trust/root_keys
 - name: SILAS_CHECKPOINTS
   value: /var/lib/silas/trust/audit-checkpoints.jsonl
 {{- range $name, $value := .Values.settings }}
