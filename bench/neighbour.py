@@ -3,13 +3,15 @@
 A company with 1,000 chunks (compared exactly) and one with 5,000 (found through the index over everybody's vectors)
 ask the same questions of two databases, turn by turn: one where they are nearly alone, and one with the large company.
 The large one's vectors are sums of two real ones, so that they lie where the small companies' do. Each company must get
-as many of its chunks as it asks for, and the same as alone; of the index that is a share, since it is approximate.
+as many of its chunks as it asks for. The small one must get the same as alone, within 1.5 times the time; of the other
+one, whose index is approximate, share and time are shown without a promise.
 `BENCH_CHUNKS` changes the size of the large company.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -33,6 +35,7 @@ SMALL, MIDDLE = 1_000, 5_000
 ASKED, ROUNDS, K = 100, 5, 18
 MOST, LEAST_SAME = 1.5, 0.95
 ALONE = "alone"
+SHARED, ROOM = Path("/dev/shm"), 4 * 1024**3
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _SEARCH = "SELECT chunk_id FROM memory_search(%s::uuid, ARRAY['public'], %s, %s::vector, %s)"
@@ -41,14 +44,14 @@ _FILL = """
     WITH model AS MATERIALIZED (
         SELECT row_number() OVER (ORDER BY id) AS n, text, words, context, embedding FROM memory_chunk
         WHERE tenant_id = %(middle)s
-    ), size AS (SELECT count(*) AS many FROM model)
+    )
     INSERT INTO memory_chunk
         (id, tenant_id, collection_id, version_id, ordinal, start, "end", context, text, embedding, words)
-    SELECT gen_random_uuid(), %(tenant)s, %(collection)s, %(version)s, n, n * 10, n * 10 + 9, one.context, one.text,
+    SELECT gen_random_uuid(), %(tenant)s, %(collection)s, %(version)s, at, at * 10, at * 10 + 9, one.context, one.text,
         l2_normalize(one.embedding + other.embedding), one.words
-    FROM size, generate_series(1, %(chunks)s) AS n
-    JOIN model AS one ON one.n = 1 + n %% 5000
-    JOIN model AS other ON other.n = 1 + (n + 1 + n / 5000) %% 5000
+    FROM generate_series(1, %(chunks)s) AS at
+    JOIN model AS one ON one.n = 1 + at %% 5000
+    JOIN model AS other ON other.n = 1 + (at + 1 + at / 5000) %% 5000
 """
 _INDEX = "SELECT indexdef FROM pg_indexes WHERE indexname = 'memory_chunk_near'"
 
@@ -120,7 +123,9 @@ def _fill(superuser: str, model: _Company, tenant: Any) -> None:
     with psycopg.connect(superuser, autocommit=True) as connection:
         for setting in ("session_replication_role = replica", "maintenance_work_mem = '3GB'", "work_mem = '256MB'"):
             connection.execute(f"SET {setting}".encode())
-        connection.execute("SET max_parallel_maintenance_workers = 0")  # their shared memory may be small
+        # Workers that build together need as much shared memory as the index needs of its own.
+        workers = 2 if SHARED.exists() and shutil.disk_usage(SHARED).free > ROOM else 0
+        connection.execute(f"SET max_parallel_maintenance_workers = {workers}".encode())
         (definition,) = connection.execute(_INDEX).fetchone() or ("",)
         connection.execute("DROP INDEX memory_chunk_near")
         spent = _seconds(lambda: connection.execute(_FILL, values))
@@ -146,13 +151,12 @@ def _rows(company: _Company, with_large: Connection, without: Connection) -> lis
         fewer += len(found) < K
     beside, alone = (statistics.quantiles(values, n=20)[-1] for values in zip(*times, strict=True))
     name, place = f"search of a company with {company.chunks:,} chunks", f"beside {LARGE:,}"
-    ratio, share = beside / alone, statistics.mean(same)
+    ratio, share, promised = beside / alone, statistics.mean(same), company.chunks == SMALL
+    time_bound = (f"≤ {MOST:g}", ratio <= MOST) if promised else ("", None)
+    same_bound = (f"≥ {LEAST_SAME:g}", share >= LEAST_SAME) if promised else ("", None)
     return [
-        Row(f"{name} {place}, p95", beside, "ms", "alone", alone, ratio, f"≤ {MOST:g}", ratio <= MOST),
-        Row(
-            *(f"{name} {place}: passages that it finds alone too", share, "", "", 0, 0, f"≥ {LEAST_SAME:g}"),
-            share >= LEAST_SAME,
-        ),
+        Row(f"{name} {place}, p95", beside, "ms", "alone", alone, ratio, *time_bound),
+        Row(f"{name} {place}: share of the passages that it finds alone", share, "", "", 0, 0, *same_bound),
         Row(
             f"{name} {place}: questions with fewer than {K} passages", fewer, "", "questions", ASKED, 0, "0", not fewer
         ),
