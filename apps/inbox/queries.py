@@ -7,7 +7,7 @@ Snoozed conversations that are due count as open without a write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -66,7 +66,8 @@ _WAITS = Q(owner=Owner.BOT, wanted_person_at__isnull=False)
 class Asked:
     """What a list is asked for. `assignee`: a member's id, or the value for unassigned ones; without an assignee, the
     member who answers. `customer`: those whose it is or was. `since`: those active from then on. `before`: the cursor
-    of a page. `overdue`: those of which an SLA target is missed. Empty texts and None ask for everything."""
+    of a page. `unread`: those with something unread for the member whose list it is. `overdue`: those of which an SLA
+    target is missed. Empty texts and None ask for everything."""
 
     tab: str = "all"
     shown: Shown = Shown.ACTIVE
@@ -80,6 +81,7 @@ class Asked:
     customer: str = ""
     since: datetime | None = None
     before: str = ""
+    unread: bool = False
     overdue: bool = False
     sort: Sort = Sort.ACTIVITY
 
@@ -188,12 +190,17 @@ def version_of(listed: Listed) -> str:
     return sha256_hex(told)[:32]
 
 
-def counts(user: User) -> dict[str, int]:
-    """How many active conversations stand in these lists, up to one more than a page says."""
+def counts(user: User, asked: Asked) -> dict[str, int]:
+    """How many active conversations stand in these tabs, and how many of what is asked for are `unread` or `overdue`;
+    up to one more than a page says. Of a search the latter are not counted."""
     moment = now()
     numbers = {tab: _narrowed(Asked(tab), user, moment)[: COUNTED + 1].count() for tab in ("mine", "unassigned")}
     unread = Mention.objects.filter(user=user, read=False).values("session")
     numbers["mentions"] = _narrowed(Asked(), user, moment).filter(pk__in=unread)[: COUNTED + 1].count()
+    if not asked.words:
+        for name in ("unread", "overdue"):
+            only = _narrowed(replace(asked, **{name: True}), user, moment)
+            numbers[name] = only[: COUNTED + 1].count()
     return numbers
 
 
@@ -358,6 +365,9 @@ def _narrowed(asked: Asked, user: User | None, moment: datetime) -> QuerySet[Cha
     rows: QuerySet[ChatSession] = ChatSession.objects.filter(
         _in_tab(asked.tab, user), _shown(asked.shown, moment), _chosen(asked), seq__gt=0, is_test=False
     )
+    if asked.unread:
+        # Of those at rest nothing is shown as unread.
+        rows = rows.filter(_active(moment), reading.has_unread(user)) if user else rows.none()
     if words := asked.words.strip():
         rows = rows.filter(_about(words))
     return rows
@@ -375,16 +385,15 @@ def _in_tab(tab: str, user: User | None) -> Q:
 
 
 def _shown(shown: Shown, moment: datetime) -> Q:
-    people = Q(owner=Owner.HUMAN) | Q(wanted_person_at__isnull=False) | Q(desk__assignee__isnull=False)
     match shown:
         case Shown.ANY:
             return Q()
         case Shown.ACTIVE:
             return _active(moment)
         case Shown.OPEN:
-            return _active(moment) & people
+            return _active(moment) & reading.CONCERNS_STAFF
         case Shown.BOT:
-            return _active(moment) & ~people
+            return _active(moment) & ~reading.CONCERNS_STAFF
         case Shown.SNOOZED | Shown.RESOLVED:
             return _at_rest(moment) & Q(desk__status=shown.value)
 

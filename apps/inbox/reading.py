@@ -1,7 +1,8 @@
 """How far each member has read a conversation, for what is unread in their list.
 
 Every member reads for themselves: a mark changes nothing for colleagues and is not audited. Unread is what the visitor
-put in after the member's mark, and each note that mentions the member until they read the conversation. A chatbot with
+put in after the member's mark where the conversation concerns staff, not while the chatbot alone has it; and each note
+that mentions the member until they read the conversation. A chatbot with
 read receipts shows visitors how far the member who answers has read.
 """
 
@@ -11,13 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquery, Value
+from django.db.models import BigIntegerField, Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from apps.inbox.models import Mention, ReadMark
 from apps.inbox.staff import Staff, member_of
 from apps.sessions import chronicle
-from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import session_by_id
 from apps.sessions.rules import group_of
@@ -28,6 +29,13 @@ from kernel.errors import NotFound
 
 # What visitors put in: their words, choices and files.
 PUT_IN = (*chronicle.SAID, EntryKind.FILE)
+# A person is wanted, answers or has it assigned.
+CONCERNS_STAFF = Q(owner=Owner.HUMAN) | Q(wanted_person_at__isnull=False) | Q(desk__assignee__isnull=False)
+
+
+def concerns_staff(session: ChatSession, assignee: User | None) -> bool:
+    """`CONCERNS_STAFF` of one conversation, with whom it is assigned to."""
+    return session.owner == Owner.HUMAN or session.wanted_person_at is not None or assignee is not None
 
 
 def put_in() -> QuerySet[ChronicleEntry]:
@@ -76,16 +84,31 @@ def mark_unread(session_id: UUID, user: User) -> bool:
 def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
     """How many entries of the visitor, and notes that mention the member, the member has not read, in those
     conversations that have any."""
+    rows = ChatSession.objects.filter(pk__in=list(session_ids)).annotate(read=_read_to(user))
+    messages = Case(When(CONCERNS_STAFF, then=_number_of(_later())), default=Value(0))
+    counted = rows.annotate(unread=messages + _number_of(_mentions(user))).values_list("pk", "unread")
+    return {session_id: unread for session_id, unread in counted if unread}
+
+
+def has_unread(user: User) -> Q:
+    """The conversations for which `unread_in` counts something."""
+    rows = ChatSession.objects.filter(CONCERNS_STAFF).annotate(read=_read_to(user)).filter(Exists(_later()))
+    return Q(pk__in=rows.values("pk")) | Q(Exists(_mentions(user)))
+
+
+def _read_to(user: User) -> Coalesce:
     mark = ReadMark.objects.filter(session=OuterRef("pk"), user=user).values("seq")[:1]
-    later = put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read"))
-    mentions = Mention.objects.filter(session=OuterRef("pk"), user=user, read=False)
-    rows = (
-        ChatSession.objects.filter(pk__in=list(session_ids))
-        .annotate(read=Coalesce(Subquery(mark), Value(0), output_field=BigIntegerField()))
-        .annotate(unread=_number_of(later) + _number_of(mentions))
-        .values_list("pk", "unread")
-    )
-    return {session_id: unread for session_id, unread in rows if unread}
+    return Coalesce(Subquery(mark), Value(0), output_field=BigIntegerField())
+
+
+def _later() -> QuerySet[ChronicleEntry]:
+    """Of a conversation with `read`."""
+    return put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read"))
+
+
+def _mentions(user: User) -> QuerySet[Mention]:
+    rows: QuerySet[Mention] = Mention.objects.filter(session=OuterRef("pk"), user=user, read=False)
+    return rows
 
 
 def _number_of(rows: QuerySet[Any]) -> Coalesce:

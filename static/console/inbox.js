@@ -147,6 +147,11 @@ function go(step) {
 function press(letter) {
   const carrier = document.querySelector(`[data-alt="${letter}"]`) ?? (letter === "a" ? document.querySelector("#assign-me") : null);
   if (!carrier) return false;
+  if (carrier.matches("input")) {
+    carrier.focus();
+    carrier.select();
+    return true;
+  }
   carrier.click();
   const menu = carrier.closest("details");
   if (carrier.matches("summary") && menu) (menu.open ? menu.querySelector("a, button, select") ?? carrier : carrier).focus();

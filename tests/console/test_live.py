@@ -22,7 +22,7 @@ from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.audit import make_entries
 from tests.factories.autonomy import make_house
 from tests.factories.console import make_card
-from tests.factories.sessions import make_session, say
+from tests.factories.sessions import make_session, say, want_person
 from tests.factories.tenants import make_member
 
 # A machine that runs more than these tests is slow, not wrong.
@@ -305,6 +305,7 @@ async def test_conversation_is_read_as_far_as_it_is_shown(deployment: Any, owner
     session = await in_thread(make_session, deployment)
     for text in ("Hello", "Hello again"):
         await in_thread(say, session, text)
+    await in_thread(want_person, session)
     await _seen_up_to(owner, session, 1)
     assert await in_thread(_unread, session, owner) == 1
     await _seen_up_to(owner, session, 2)
@@ -315,6 +316,7 @@ async def test_conversation_is_read_as_far_as_it_is_shown(deployment: Any, owner
 async def test_number_that_is_none_marks_nothing(deployment: Any, owner: Any, seq: object) -> None:
     session = await in_thread(make_session, deployment)
     await in_thread(say, session, "Hello")
+    await in_thread(want_person, session)
     await _seen_up_to(owner, session, seq)
     assert await in_thread(_unread, session, owner) == 1
 
@@ -324,6 +326,7 @@ async def test_conversation_of_another_tenant_is_not_marked_by_a_look(
 ) -> None:
     session = await in_thread(make_session, deployment)
     await in_thread(say, session, "Hello")
+    await in_thread(want_person, session)
     await _seen_up_to(await in_thread(make_member, other_tenant, "owner"), session, 1)
     assert await in_thread(_unread, session, owner) == 1
 

@@ -17,7 +17,7 @@ from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.e2e.axe import violations
 from tests.e2e.console import log_in
-from tests.factories.sessions import make_session, say
+from tests.factories.sessions import make_session, say, want_person
 
 SHOTS = os.environ.get("SILAS_SHOTS", "")
 WIDE, NARROW = ViewportSize(width=1280, height=800), ViewportSize(width=320, height=700)
@@ -91,6 +91,7 @@ async def test_conversation_beside_the_open_one_is_fetched_unread_and_shown_with
 ) -> None:
     first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
     await in_scope(deployment.tenant_id, handoff.take_over, first.pk, agent)
+    await in_thread(want_person, second)
     page = await log_in(open_page, web, agent, _at(first))
     async with page.expect_response(re.compile(str(second.pk))):
         await page.reload()
@@ -429,3 +430,63 @@ async def test_filter_is_saved_under_a_name_and_opened_again(
     await page.locator("#views > summary").click()
     await page.get_by_role("link", name="Waiting now").click()
     await expect(page).to_have_url(f"{web}/console/inbox/?tab=unassigned&status=open")
+
+
+async def test_assign_menu_and_search_have_keys_which_the_list_of_shortcuts_names(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session = await _said(deployment, "Hello")
+    page = await log_in(open_page, web, agent, _at(session))
+    await page.wait_for_selector("[data-line=open]")
+    await page.keyboard.press("Alt+KeyI")
+    await expect(page.locator("#pick-assign")).to_have_attribute("open", "")
+    await expect(page.locator("#assign-form button").first).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#desk-state")).to_contain_text("Assigned to")
+    await expect(page.get_by_role("button", name="Mark as unread")).to_be_visible()
+    await page.keyboard.press("Alt+KeyS")
+    await expect(page.get_by_role("searchbox", name="Search conversations")).to_be_focused()
+    await page.keyboard.type("nothing like this")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**q=nothing+like+this**")
+    await page.keyboard.press("?")
+    shortcuts = page.locator("#help dl > div")
+    await expect(shortcuts.filter(has_text="Search conversations")).to_contain_text("Alt S")
+    await expect(shortcuts.filter(has_text="Assign").filter(has_text="Alt I")).to_have_count(1)
+
+
+# Parts whose text needs more than one line, or more room than they have.
+_CUT = """
+    (parts) => parts.filter((part) => part.offsetParent).filter((part) => {
+      const range = document.createRange();
+      range.selectNodeContents(part);
+      const boxes = [...range.getClientRects()].filter((box) => box.width);
+      const lines = new Set(boxes.map((box) => Math.round(box.bottom / 8)));
+      return lines.size > 2 || part.scrollWidth > part.clientWidth + 1;
+    }).map((part) => part.textContent || part.id)
+"""
+
+
+async def test_inbox_cuts_nothing_on_a_laptop(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    session = await _said(deployment, "Is my cello insured while I travel?")
+    await in_thread(want_person, session)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    page = await log_in(open_page, web, agent, _at(session), viewport={"width": 1366, "height": 768})
+    assert await page.locator("#list .finder :is(a, summary, input), #desk .btn").evaluate_all(_CUT) == []
+    heights = "(parts) => parts.map((part) => part.getBoundingClientRect().top)"
+    tops = await page.locator("#desk .deeds :is(summary, span > button)").evaluate_all(heights)
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/inbox-1366.png")
+    assert max(tops) - min(tops) < 20
+    search = await page.locator("#find").bounding_box()
+    assert search is not None
+    assert search["width"] >= 120
+    await page.get_by_role("link", name="Unread").click()
+    await expect(page.get_by_role("link", name="Unread")).to_have_attribute("aria-current", "true")
+    # It was read when it was opened.
+    await expect(page.locator("#conversations li a[id^=c-]")).to_have_count(0)
+    if SHOTS:
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await page.screenshot(path=f"{SHOTS}/inbox-thread-390.png")
+        await page.goto(f"{web}/console/inbox/")
+        await page.screenshot(path=f"{SHOTS}/inbox-390.png")

@@ -6,7 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.access.tokens import Visitor
-from apps.sessions import turn
+from apps.sessions import person_wanted, turn
+from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.services import accept_message, start_session
 from apps.tenants.models import Deployment
@@ -24,6 +25,13 @@ def say(session: ChatSession, text: str, client_id: str = "") -> Any:
     """A visitor says `text`: the committed result of accepting it."""
     with tenant_scope(session.tenant_id):
         return accept_message(session.pk, text=text, client_id=client_id)
+
+
+def want_person(session: ChatSession) -> None:
+    """The visitor asks for a person."""
+    with tenant_scope(session.tenant_id):
+        person_wanted.want_person(lock_session(session.pk), because=person_wanted.ASKED)
+        session.refresh_from_db()
 
 
 async def answered(deployment: Any, *lines: str) -> ChatSession:

@@ -76,7 +76,13 @@ def test_list_holds_what_it_says(
 
 def test_counts_are_those_of_the_lists(deployment: Any, agent: Any, house: dict[str, Any]) -> None:
     with tenant_scope(deployment.tenant_id):
-        assert queries.counts(agent) == {"mine": 2, "unassigned": 1, "mentions": 0}
+        assert queries.counts(agent, Asked()) == {
+            "mine": 2,
+            "unassigned": 1,
+            "mentions": 0,
+            "unread": 4,
+            "overdue": 0,
+        }
 
 
 def test_list_is_narrowed_to_an_assignee(deployment: Any, agent: Any, house: dict[str, Any]) -> None:
@@ -284,7 +290,7 @@ def test_counts_stop_where_nobody_reads_on(deployment: Any, agent: Any) -> None:
             )
             for n in range(120)
         )
-        assert queries.counts(agent)["unassigned"] == queries.COUNTED + 1
+        assert queries.counts(agent, Asked())["unassigned"] == queries.COUNTED + 1
 
 
 def test_conversation_without_a_word_is_in_no_list(deployment: Any, agent: Any) -> None:

@@ -88,7 +88,7 @@ def _unread(session: ChatSession, user: Any) -> int:
 
 def _count(session: ChatSession, user: Any) -> int:
     with tenant_scope(session.tenant_id):
-        return queries.counts(user)["mentions"]
+        return queries.counts(user, Asked())["mentions"]
 
 
 def test_mentioned_member_has_it_unread_until_they_have_the_conversation_open(

@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 
 from apps.inbox import handoff, queries, reading, services
+from apps.inbox.enums import Shown
 from apps.inbox.models import ReadMark
 from apps.inbox.queries import Asked
 from apps.sessions import presence
@@ -16,7 +17,7 @@ from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.sessions import make_session, say
+from tests.factories.sessions import make_session, say, want_person
 from tests.factories.tenants import make_member
 from tests.factories.visitors import offer
 from tests.inbox.test_api import Api
@@ -25,15 +26,90 @@ from tests.rivals import race
 
 @pytest.fixture
 def session(deployment: Any) -> ChatSession:
+    """One in which the visitor asked for a person."""
     session = make_session(deployment)
     say(session, "Hello")
     say(session, "Is anybody there?")
+    want_person(session)
     return session
 
 
 def _unread(session: ChatSession, user: Any) -> int:
+    """As its row says, and as the count and the filter have it."""
     with tenant_scope(session.tenant_id):
-        return next(one.unread for one in queries.conversations(Asked(), user).rows if one.session == session)
+        number = next(one.unread for one in queries.conversations(Asked(), user).rows if one.session == session)
+        found = [one.session for one in queries.conversations(Asked(unread=True), user).rows]
+        assert found == ([session] if number else [])
+        assert queries.counts(user, Asked())["unread"] == len(found)
+    return number
+
+
+def test_what_only_the_chatbot_has_is_not_unread(agent: Any, deployment: Any) -> None:
+    alone = make_session(deployment)
+    say(alone, "Hello")
+    say(alone, "Is my piano covered?")
+    assert _unread(alone, agent) == 0
+    want_person(alone)
+    assert _unread(alone, agent) == 2
+
+
+@pytest.mark.parametrize("how", ["taken over", "assigned", "mentioned"])
+def test_unread_begins_when_it_concerns_a_member(agent: Any, owner: Any, deployment: Any, how: str) -> None:
+    alone = make_session(deployment)
+    say(alone, "Hello")
+    with tenant_scope(alone.tenant_id):
+        if how == "taken over":
+            handoff.take_over(alone.pk, agent)
+        elif how == "assigned":
+            services.assign(alone.pk, owner, to=agent)
+        else:
+            services.note(alone.pk, owner, f"Look at this, @{agent.display_name}")
+    assert _unread(alone, agent) == 1
+    assert _read(alone, agent)
+    assert _unread(alone, agent) == 0
+
+
+def test_nothing_is_unread_once_the_chatbot_has_it_again(agent: Any, owner: Any, session: ChatSession) -> None:
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+        handoff.hand_back(session.pk, agent)
+    say(session, "Thanks")
+    assert _unread(session, owner) == 0
+
+
+def test_unread_is_counted_within_the_tab_and_never_of_what_is_at_rest(
+    agent: Any, owner: Any, deployment: Any, session: ChatSession
+) -> None:
+    other = make_session(deployment)
+    say(other, "Hello")
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(other.pk, agent)
+        assert queries.counts(agent, Asked())["unread"] == 2
+        assert queries.counts(agent, Asked("mine"))["unread"] == 1
+        services.resolve(other.pk, agent)
+        assert queries.counts(agent, Asked("mine", Shown.ANY))["unread"] == 0
+        assert not queries.conversations(Asked(unread=True), None).rows
+
+
+def test_unread_is_a_filter_of_the_list_that_stays_in_its_addresses(agent: Any, session: ChatSession) -> None:
+    _read(session, agent)
+    page = browser(agent).get("/console/inbox/?unread=1").content.decode()
+    assert f"c-{session.pk}" not in page
+    assert 'id="only-unread" href="/console/inbox/?tab=all" aria-current="true">Unread</a>' in page
+    assert 'id="tab-mine" href="/console/inbox/?tab=mine&amp;unread=1"' in page
+    say(session, "Hello again")
+    page = browser(agent).get("/console/inbox/?unread=1").content.decode()
+    assert f"c-{session.pk}" in page
+    assert 'aria-current="true">Unread <span class="num">1</span>' in page
+    assert f"c-{session.pk}" in browser(agent).get("/console/inbox/?unread=yes").content.decode()
+
+
+def test_what_only_the_chatbot_has_is_not_marked_as_unread(agent: Any, deployment: Any, session: ChatSession) -> None:
+    alone = make_session(deployment)
+    say(alone, "Hello")
+    mark = "Mark as unread</button>"
+    assert mark not in browser(agent).get(reverse("console-conversation", args=[alone.pk])).content.decode()
+    assert mark in browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
 
 
 def _read(session: ChatSession, user: Any, up_to: int | None = None) -> bool:

@@ -37,6 +37,7 @@ def list_query(parameters: Mapping[str, str]) -> Asked:
         level=parameters.get("level", "").replace("\0", "")[:40],
         words=words,
         before=parameters.get("before", ""),
+        unread=parameters.get("unread") == "1",
         overdue=parameters.get("overdue") == "1",
         sort=Sort.DUE if parameters.get("sort") == Sort.DUE else Sort.ACTIVITY,
     )
@@ -59,6 +60,7 @@ def parameters_of(query: Asked) -> dict[str, str]:
         "queue": query.queue,
         "level": query.level,
         "q": query.words,
+        "unread": "1" if query.unread else "",
         "overdue": "1" if query.overdue else "",
         "sort": "" if query.sort == Sort.ACTIVITY else query.sort,
         "before": query.before,
@@ -93,7 +95,8 @@ def parameters_without_search(query: Asked) -> dict[str, str]:
 
 
 def is_filtered(query: Asked) -> bool:
-    chosen = (query.label, query.team, query.deployment, query.assignee, query.queue, query.level, query.overdue)
+    """Whether something of the filter menu is chosen; what is beside it says so itself."""
+    chosen = (query.label, query.team, query.deployment, query.assignee, query.queue, query.level)
     return any(chosen) or query.sort != Sort.ACTIVITY
 
 

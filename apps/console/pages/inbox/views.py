@@ -10,7 +10,7 @@ from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.access.rules import PUBLIC
@@ -28,7 +28,7 @@ from apps.console.pages.inbox.filters import (
 from apps.console.pages.inbox.thread import last_seen, thread_lines, with_notes
 from apps.console.pages.saved_views.addresses import views_menu
 from apps.contacts import history
-from apps.inbox import handoff, macros, staff_files, steps, summaries
+from apps.inbox import handoff, macros, reading, staff_files, steps, summaries
 from apps.inbox import queries as desk
 from apps.inbox.enums import Priority, Shown, Snooze, Sort, ViewPage
 from apps.inbox.queries import Asked
@@ -157,17 +157,23 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
 
 def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
     user = request.member.user
-    counts, listed = desk.counts(user), desk.conversations(query, user)
+    counts, listed = desk.counts(user, query), desk.conversations(query, user)
     return {
         "tab": query.tab,
         "tabs": [(name, title, counts.get(name), query_string(query, tab=name)) for name, title in TABS],
+        "toggles": [
+            (name, title, counts.get(name), is_on, query_string(query, **{name: not is_on}))
+            for name, title, is_on in (
+                ("unread", gettext("Unread"), query.unread),
+                ("overdue", gettext("Overdue"), query.overdue),
+            )
+        ],
         "statuses": [(status, query_string(query, shown=status)) for status in Shown],
         "filtered": is_filtered(query),
         "unfiltered": query_string(Asked(query.tab, query.shown, words=query.words)),
         "sorts": Sort.choices,
         "kept": parameters_without_search(query),
         "unsearched": urlencode(parameters_without_search(query)),
-        "not_overdue": query_string(query, overdue=False),
         "counted": desk.COUNTED,
         "found_elsewhere": history.search(query.words) if query.words else [],
         "deployments": list(Deployment.objects.order_by("title")),
@@ -182,7 +188,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     entries, moment = queries.thread(opened.pk), now()
     level = opened.level_at(moment)
     labels = desk.labels_of([opened.pk]).get(opened.pk, ())
-    since = entries[0].seq if entries else 0
+    since, state = entries[0].seq if entries else 0, desk.standing(opened, moment)
     notes, teammates = desk.notes(opened.pk), _teammates(request)
     lines = thread_lines(opened, entries, moment=moment, releases=queries.releases_by_turn(opened.pk))
     return {
@@ -197,7 +203,8 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         **_visitor_extras(opened),
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
-        "state": desk.standing(opened, moment),
+        "state": state,
+        "concerns_staff": reading.concerns_staff(opened, state.assignee),
         "labels": labels,
         "label_ids": {label.pk for label in labels},
         "earlier": desk.earlier(opened),
