@@ -95,7 +95,9 @@ def group_of(label: str) -> int | None:
 
 # The page of the console about a row: the name of its address, and the attribute that it takes.
 _CONSOLE = {
+    "approvals.approvalpolicy": ("console-approval-policy", "pk"),
     "approvals.card": ("console-card", "pk"),
+    "approvals.cardtiming": ("console-card-timings", ""),
     "audit.auditentry": ("console-entry", "seq"),
     "autonomy.autonomoussession": ("console-run", "pk"),
     "autonomy.autonomysettings": ("console-autonomy", ""),
@@ -105,7 +107,7 @@ _CONSOLE = {
     "gates.gate": ("console-gate", "pk"),
     "guard.budget": ("console-spending", ""),
     "guard.modelprice": ("console-prices", ""),
-    "guard.spendingpolicy": ("console-spending", ""),
+    "guard.spendingpolicy": ("console-spending-policy", ""),
     "imports.importrun": ("console-import", "pk"),
     "inbox.inboxrule": ("console-inbox-rule", "pk"),
     "inbox.slapolicy": ("console-sla-policy", "pk"),
@@ -116,6 +118,7 @@ _CONSOLE = {
     "memory.document": ("console-document", "pk"),
     "memory.memoryitem": ("console-memory", "pk"),
     "messengers.channel": ("console-channel", "pk"),
+    "silas_sessions.accesslevel": ("console-access-level", "pk"),
     "silas_sessions.chatsession": ("console-conversation", "pk"),
     "simulations.simulationrun": ("console-simulation", "pk"),
     "tenants.apikey": ("console-api-keys", ""),

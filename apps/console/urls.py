@@ -26,6 +26,7 @@ PAGES = (
     "members",
     "memory",
     "palette",
+    "policies",
     "queues",
     "releases",
     "review",

@@ -40,6 +40,9 @@ READS += ["console-work", "console-insights-file"]
 READS += ["console-palette", "console-away", "console-account", "console-settings"]
 OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys", "console-apps"]
 OWNERS_ONLY += ["console-retention", "console-visitor-limits", "console-company-settings", "console-prices"]
+OWNERS_ONLY += ["console-spending-policy", "console-card-timings"]
+OWNERS_ONLY += ["console-access-levels", "console-access-level-new"]
+OWNERS_ONLY += ["console-approval-policies", "console-approval-policy-new"]
 READS += ["console-lookers", "console-labels", "console-replies"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
@@ -133,6 +136,8 @@ TRIED_ELSEWHERE |= {"console-sla-policies", *(f"console-sla-policy{word}" for wo
 TRIED_ELSEWHERE |= {"console-macros", *(f"console-macro{word}" for word in ("", "-new", "-delete", "-run"))}
 # inbox/test_saved_views
 TRIED_ELSEWHERE |= {"console-views", *(f"console-view-{word}" for word in ("new", "save", "delete"))}
+# console/test_policies
+TRIED_ELSEWHERE |= {f"console-{what}{verb}" for what in ("access-level", "approval-policy") for verb in ("", "-delete")}
 TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
 TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (visitors/test_files)
 TRIED_ELSEWHERE |= {"console-send-file"}  # one of staff (inbox/test_staff_files)

@@ -22,6 +22,9 @@ TABLE = {
     ("owner",): """
     console-company-settings api-company console-prices console-price-remove api-model-prices api-model-price
     console-retention console-visitor-limits api-retention api-visitor-limits
+    console-spending-policy console-card-timings
+    console-access-levels console-access-level console-access-level-new console-access-level-delete
+    console-approval-policies console-approval-policy console-approval-policy-new console-approval-policy-delete
     console-contact-export api-contact-export console-visitor-export api-session-export
     console-contact-erase api-contact-erase api-contact-forget console-visitor-erase api-session-erase
     console-erasures api-erasures console-erasure api-erasure console-erasure-receipt api-erasure-receipt

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from apps.tenants.rules import typed_origins
 
@@ -106,4 +106,7 @@ class DurationInSecondsField(forms.MultiValueField):
         super().__init__(fields, widget=_DurationWidget(), **kwargs)
 
     def compress(self, data_list: Any) -> int | None:
-        return data_list[0] * data_list[1] if data_list else None
+        number, unit = data_list or (None, None)
+        if number is not None and not unit:
+            raise forms.ValidationError(gettext("Choose a unit."))
+        return None if number is None else number * unit

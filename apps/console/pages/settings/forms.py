@@ -1,4 +1,5 @@
-"""The forms of the company, of retention and of visitors' limits. An empty number uses the installation's setting."""
+"""The forms of the company, of retention, of visitors' limits and of the time to decide. An empty number uses the
+installation's setting."""
 
 from __future__ import annotations
 
@@ -6,9 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from apps.approvals.enums import Pace
+from apps.approvals.models.cards import LONGEST, SHORTEST
+from apps.console.templatetags.console import seconds as in_words
+from apps.tenants.admin.fields import DurationInSecondsField
 from apps.tenants.company_limits import shortened
 from apps.tenants.models import Retention, VisitorLimits
 from kernel.timezones import timezone_error, timezone_names
@@ -55,6 +61,19 @@ _LIMITS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "pending_turns": (gettext_lazy("Messages of one conversation that can wait for an answer"), ""),
     "tenant_pending_turns": (gettext_lazy("Messages of all conversations that can wait for an answer"), ""),
 }
+_PACES: dict[Pace, tuple[StrOrPromise, StrOrPromise]] = {
+    Pace.GATE: (
+        gettext_lazy("While a conversation waits"),
+        gettext_lazy("A visitor waits for the answer to a question of a gate."),
+    ),
+    Pace.PLAN: (
+        gettext_lazy("While planned work waits"),
+        gettext_lazy("An action that a visitor or a colleague asked for."),
+    ),
+    Pace.CALM: (gettext_lazy("While nothing waits"), gettext_lazy("Suggestions, drafts and questions about skills.")),
+}
+_TOO_SHORT = gettext_lazy("The shortest time is 10 seconds.")
+_TOO_LONG = gettext_lazy("The longest time is 30 days.")
 
 
 class CompanyForm(forms.Form):
@@ -147,3 +166,21 @@ class VisitorLimitsForm(_NumbersForm):
 
     def default_of(self, value: int | None) -> str:
         return _("Empty: %(number)s.") % {"number": value}
+
+
+class CardTimingsForm(forms.Form):
+    """How long cards wait, by what waits for their answer; `otherwise` are the seconds that hold where a field is
+    empty."""
+
+    def __init__(self, *args: Any, otherwise: Mapping[Pace, int], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        bounds = [MinValueValidator(SHORTEST, _TOO_SHORT), MaxValueValidator(LONGEST, _TOO_LONG)]
+        for pace, (label, about) in _PACES.items():
+            empty = _("Empty: %(time)s.") % {"time": in_words(otherwise[pace])}
+            field = DurationInSecondsField(label=label, required=False, validators=bounds, help_text=f"{about} {empty}")
+            field.widget.widgets[0].attrs["aria-label"] = label
+            self.fields[pace.value] = field
+
+    @property
+    def values(self) -> dict[Pace, int | None]:
+        return {pace: self.cleaned_data[pace.value] for pace in Pace}

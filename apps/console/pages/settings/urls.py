@@ -10,5 +10,6 @@ urlpatterns = [
     path("settings/", views.overview, name="console-settings"),
     path("settings/company/", views.company, name="console-company-settings"),
     path("settings/retention/", views.retention, name="console-retention"),
+    path("settings/card-timings/", views.card_timings, name="console-card-timings"),
     path("settings/visitor-limits/", views.visitor_limits, name="console-visitor-limits"),
 ]

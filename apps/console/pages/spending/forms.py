@@ -1,7 +1,8 @@
-"""The forms with which owners set a limit on spending and the price of a model."""
+"""The forms with which owners set a limit on spending, what happens at it, and the price of a model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from apps.guard import rules
-from apps.guard.enums import Holder, Period
+from apps.guard.enums import Holder, OnLimit, Period
 from apps.guard.models import ModelPrice
 from apps.tenants.models import Deployment
 from llm.pricing import RATE_FIELDS, Rates
@@ -84,7 +85,43 @@ class PriceForm(forms.Form):
         return Rates(**{name: self.cleaned_data[name] for name in RATE_FIELDS})
 
 
-def price_in_fields(price: ModelPrice) -> dict[str, str]:
-    """The initial values of the form, without the zeros that the column keeps."""
-    amounts = {name: amount for name in RATE_FIELDS if (amount := getattr(price, name)) is not None}
-    return {"model": price.model, **{name: f"{amount.normalize():f}" for name, amount in amounts.items()}}
+class PolicyForm(forms.Form):
+    """What `change_spending_policy` takes."""
+
+    on_limit = forms.ChoiceField(
+        label=_("When a limit is reached"),
+        choices=OnLimit.choices,
+        help_text=_("For the limits of the company and of chatbots. The limit of a visitor always applies."),
+    )
+    visitor_daily_usd = _rate(
+        _("A visitor may cost per day, in US dollars"),
+        required=False,
+        help_text=_("Beyond it the built-in model answers. Empty: no limit."),
+    )
+    default_input = _rate(
+        _("Input, in US dollars per million tokens"),
+        required=False,
+        help_text=_("Both prices empty: a model without a known price is not used."),
+    )
+    default_output = _rate(_("Output, in US dollars per million tokens"), required=False)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and (cleaned["default_input"] is None) is not (cleaned["default_output"] is None):
+            missing = "default_input" if cleaned["default_input"] is None else "default_output"
+            self.add_error(missing, _("Enter both prices, or neither."))
+        return cleaned
+
+
+def price_in_fields(price: ModelPrice) -> dict[str, Any]:
+    """The initial values of the form."""
+    return amounts_in_fields({"model": price.model, **{name: getattr(price, name) for name in RATE_FIELDS}})
+
+
+def amounts_in_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with their amounts as people write them, without the zeros that the columns keep."""
+    return {
+        name: f"{value.normalize():f}" if isinstance(value, Decimal) else value
+        for name, value in values.items()
+        if value is not None
+    }

@@ -1,7 +1,7 @@
 """Spending: limits, running work, and costs by day, chatbot, model and purpose; and the company's own prices of models.
 
-Owners and approvers see what was spent. Owners resume work that a limit paused, and set prices and the limits of the
-company and of chatbots; what happens at a limit is set in the administration.
+Owners and approvers see what was spent. Owners resume work that a limit paused, and set prices, the limits of the
+company and of chatbots, and what happens at a limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from apps.console.base import page
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import Names, names_for
-from apps.console.pages.spending.forms import LimitForm, PriceForm, price_in_fields
+from apps.console.pages.spending.forms import LimitForm, PolicyForm, PriceForm, amounts_in_fields, price_in_fields
 from apps.console.templatetags.console import usd
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
@@ -136,6 +136,20 @@ def _render(request: StaffRequest, form: LimitForm | None = None) -> HttpRespons
 def resume(request: StaffRequest) -> HttpResponseBase:
     services.resume_spending(actor=f"user:{request.member.user.pk}")
     return redirect("console-spending")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def spending_policy(request: StaffRequest) -> HttpResponseBase:
+    """What happens at a limit, what a visitor may cost a day, and the price of models that no list knows."""
+    form = PolicyForm(
+        request.POST if request.method == "POST" else None, initial=amounts_in_fields(services.spending_policy())
+    )
+    if request.method == "POST" and form.is_valid():
+        user = request.member.user
+        services.change_spending_policy(form.cleaned_data, actor=user.actor, user=user)
+        return redirect("console-spending-policy")
+    return page(request, "console/spending_policy.html", at="spending", status=422 if form.errors else 200, form=form)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,0 +1,71 @@
+"""Set how long cards wait for a decision, for the company or one chatbot. Inside a tenant scope.
+
+A chatbot's own time takes precedence over the company's, and that over the installation's (`CARD_SECONDS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+
+from apps.approvals.enums import Pace
+from apps.approvals.models import CardTiming
+from apps.audit.services import record_row_change
+from kernel.error_codes import ErrorCode
+from kernel.errors import SilasError
+from kernel.language import gettext
+
+
+def card_timings(deployment_id: UUID | None) -> dict[Pace, int | None]:
+    """The seconds that the company, or this chatbot, set itself; None where it sets none."""
+    rows = _rows(deployment_id).values_list("pace", "seconds")
+    own = {Pace(pace): seconds for pace, seconds in rows}
+    return {pace: own.get(pace) for pace in Pace}
+
+
+def inherited_timings(deployment_id: UUID | None) -> dict[Pace, int]:
+    """The seconds that hold where the company, or this chatbot, sets none itself."""
+    company = card_timings(None) if deployment_id else {}
+    return {pace: company.get(pace) or settings.CARD_SECONDS[pace] for pace in Pace}
+
+
+def change_card_timings(seconds: Mapping[Pace, int | None], *, deployment_id: UUID | None, actor: str) -> None:
+    """Set the named times of the company, or of this chatbot of it; None removes one. Cards that wait already keep
+    theirs.
+
+    Raises `SilasError` `invalid` 400 for a time out of bounds.
+    """
+    for pace, value in seconds.items():
+        row = _rows(deployment_id).select_for_update(no_key=True, of=("self",)).filter(pace=pace).first()
+        if value is None:
+            if row:
+                record_row_change(row, "deleted", actor=actor, before={"seconds": row.seconds}, after={})
+                row.delete()
+        elif row is None:
+            _set(CardTiming(deployment_id=deployment_id, pace=pace), value, change="added", actor=actor)
+        elif row.seconds != value:
+            _set(row, value, change="changed", actor=actor)
+
+
+def _rows(deployment_id: UUID | None) -> QuerySet[CardTiming]:
+    rows = CardTiming.objects.all()
+    return rows.filter(deployment=None) if deployment_id is None else rows.filter(deployment_id=deployment_id)
+
+
+def _set(row: CardTiming, seconds: int, *, change: str, actor: str) -> None:
+    before = {"seconds": row.seconds} if change == "changed" else {}
+    row.seconds = seconds
+    try:
+        row.clean_fields(exclude={"tenant", "deployment"})
+    except ValidationError as error:
+        message = gettext("Some fields are missing or invalid.")
+        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+    row.save()
+    after: dict[str, object] = {"seconds": seconds}
+    if change == "added":
+        after |= {"pace": row.pace, "deployment": str(row.deployment_id) if row.deployment_id else None}
+    record_row_change(row, change, actor=actor, before=before, after=after)

@@ -1,0 +1,148 @@
+"""The two kinds of policy that have a page of their own in Settings: access levels and approval policies.
+
+Their forms are those of the administration, so both check the same. A form is made inside the scope of its request,
+because it lists the company's chatbots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.access.models import AccessLevel
+from apps.approvals import queries
+from apps.approvals.admin import PASSKEYS_MISSING, ApprovalPolicyForm
+from apps.approvals.enums import ApprovalScope, Deciders, PasskeyRule, Risk
+from apps.approvals.models import ApprovalPolicy
+from apps.sessions.admin import AccessLevelForm
+from apps.tenants.admin import TenantRowForm
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_SCOPES: dict[ApprovalScope, StrOrPromise] = {
+    ApprovalScope.FULL_PLAN: gettext_lazy("A whole plan"),
+    ApprovalScope.SINGLE_STEP: gettext_lazy("One step"),
+    ApprovalScope.SKILL_INSTALL: gettext_lazy("Installing a skill"),
+    ApprovalScope.BUDGET: gettext_lazy("A larger budget"),
+    ApprovalScope.CONNECTION_ACT: gettext_lazy("Acting with a connected account"),
+    ApprovalScope.CONNECTION_MANAGE: gettext_lazy("Changing a connected account"),
+    ApprovalScope.AUTONOMY_THRESHOLD: gettext_lazy("Changing an automation's threshold"),
+    ApprovalScope.STANDING: gettext_lazy("A standing approval"),
+}
+
+
+_APPROVAL_FIELDS = ("scope", "risk", "who", "people", "passkey", "own_requests")
+_APPROVAL_LABELS: dict[str, StrOrPromise] = {
+    "who": gettext_lazy("Whose approval counts"),
+    "people": gettext_lazy("People who have to approve"),
+    "passkey": gettext_lazy("Passkey needed"),
+    "own_requests": gettext_lazy("People may approve what they asked for themselves"),
+}
+_LEVEL_LABELS: dict[str, StrOrPromise] = {
+    "deployment": gettext_lazy("Chatbot"),
+    "name": gettext_lazy("Name"),
+    "order": gettext_lazy("Order"),
+    "description": gettext_lazy("Description"),
+    "tools": gettext_lazy("Tools"),
+    "requires": gettext_lazy("Required gates"),
+    "expires_after": gettext_lazy("Ends after"),
+}
+
+
+def _approval_form() -> type[TenantRowForm]:
+    made: Any = forms.modelform_factory(ApprovalPolicy, form=ApprovalPolicyForm, fields=_APPROVAL_FIELDS)
+    for name, label, every, choices in (
+        ("scope", gettext_lazy("Request"), gettext_lazy("Every request"), list(_SCOPES.items())),
+        ("risk", gettext_lazy("Risk"), gettext_lazy("Every risk"), Risk.choices),
+    ):
+        made.base_fields[name] = forms.ChoiceField(label=label, required=False, choices=[("", every), *choices])
+    return _labelled(made, _APPROVAL_LABELS)
+
+
+def _level_form() -> type[TenantRowForm]:
+    made = forms.modelform_factory(AccessLevel, form=AccessLevelForm, fields=tuple(_LEVEL_LABELS))
+    return _labelled(made, _LEVEL_LABELS)
+
+
+def _labelled(form: Any, labels: Mapping[str, StrOrPromise]) -> type[TenantRowForm]:
+    for name, label in labels.items():
+        form.base_fields[name].label = label
+    made: type[TenantRowForm] = form
+    return made
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of policy with its addresses, its form and its words."""
+
+    model: type[ApprovalPolicy | AccessLevel]
+    make_form: Callable[[], type[TenantRowForm]]
+    fields: tuple[str, ...]
+    address: str
+    address_of_one: str
+    title: StrOrPromise
+    new_title: StrOrPromise
+    about: StrOrPromise
+    none: StrOrPromise
+
+    @property
+    def admin_address(self) -> str:
+        return f"admin:{self.model._meta.app_label}_{self.model._meta.model_name}_changelist"
+
+
+APPROVALS = Kind(
+    model=ApprovalPolicy,
+    make_form=_approval_form,
+    fields=_APPROVAL_FIELDS,
+    address="console-approval-policies",
+    address_of_one="console-approval-policy",
+    title=gettext_lazy("Approval policies"),
+    new_title=gettext_lazy("New approval policy"),
+    about=gettext_lazy(
+        "Who may approve, how many have to, and whether with a passkey. The most specific policy applies: request and "
+        "risk, request, risk, neither."
+    ),
+    none=gettext_lazy("No policies yet. Any owner or approver approves alone, and nobody what they asked for."),
+)
+ACCESS_LEVELS = Kind(
+    model=AccessLevel,
+    make_form=_level_form,
+    fields=tuple(_LEVEL_LABELS),
+    address="console-access-levels",
+    address_of_one="console-access-level",
+    title=gettext_lazy("Access levels"),
+    new_title=gettext_lazy("New access level"),
+    about=gettext_lazy(
+        "What visitors reach, by the gates that they passed. They apply to chatbots whose goal has no levels of its "
+        "own, from the next message on."
+    ),
+    none=gettext_lazy("No levels yet. Visitors reach what is public."),
+)
+
+
+def title_of(row: ApprovalPolicy | AccessLevel) -> str:
+    if isinstance(row, AccessLevel):
+        return row.name
+    scope = _SCOPES[ApprovalScope(row.scope)] if row.scope else _("Every request")
+    return f"{scope}, {row.get_risk_display() if row.risk else _('every risk')}"
+
+
+def facts_of(row: ApprovalPolicy | AccessLevel) -> list[str]:
+    """What a line of the list says beside the title."""
+    if isinstance(row, AccessLevel):
+        return [row.deployment.title, *row.requires]
+    return [str(Deciders(row.who).label), _("{number} to approve").format(number=row.people)]
+
+
+def warning_about(row: Any) -> str:
+    """What keeps the policy from working, if something does."""
+    if not isinstance(row, ApprovalPolicy) or row.passkey != PasskeyRule.REQUIRED:
+        return ""
+    having = queries.count_with_passkey(queries.eligible_memberships(Deciders(row.who), tenant_id=row.tenant_id))
+    return str(PASSKEYS_MISSING) % {"having": having} if having < row.people else ""

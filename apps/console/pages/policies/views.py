@@ -1,0 +1,99 @@
+"""Access levels and approval policies: the list, and the page of one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.audit.admin_base import audit_value
+from apps.audit.services import record_row_change
+from apps.console.base import page
+from apps.console.members import StaffRequest, staff_view
+from apps.console.pages.policies.kinds import Kind, facts_of, title_of, warning_about
+from apps.tenants.admin import TenantRowForm
+from apps.tenants.enums import Capability
+from kernel.errors import NotFound
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def policies(request: StaffRequest, kind: Kind) -> HttpResponseBase:
+    names = [field.name for field in kind.model._meta.fields if field.name == "deployment"]
+    rows = [(row, title_of(row), facts_of(row)) for row in kind.model.objects.select_related(*names)]
+    return page(request, "console/policies.html", at="settings", kind=kind, rows=rows)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Capability.ADMINISTER)
+def new_policy(request: StaffRequest, kind: Kind) -> HttpResponseBase:
+    return _policy(request, kind, None)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Capability.ADMINISTER)
+def policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
+    return _policy(request, kind, _row(kind, row_id))
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
+    row = _row(kind, row_id)
+    before = _recorded(row, list(kind.fields))
+    record_row_change(row, "deleted", actor=request.member.user.actor, before=before, after={})
+    row.delete()
+    return redirect(kind.address)
+
+
+def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
+    form = kind.make_form()(request.POST if request.method == "POST" else None, instance=row)
+    # The form writes what was typed into its row while it checks.
+    title = title_of(row) if row else ""
+    if request.method == "POST" and form.is_valid():
+        saved = _save(form, actor=request.member.user.actor)
+        return redirect(kind.address_of_one, saved.pk)
+    return page(
+        request,
+        "console/policy.html",
+        at="settings",
+        status=422 if form.errors else 200,
+        kind=kind,
+        row=row,
+        title=title,
+        form=form,
+        warning=warning_about(row) if row and not form.is_bound else "",
+    )
+
+
+def _save(form: TenantRowForm, *, actor: str) -> Any:
+    """Save the row and record the change as the administration does."""
+    is_new = form.instance._state.adding
+    names = list(form.fields) if is_new else form.changed_data
+    before = {} if is_new else _recorded(_row_of(form), names)
+    row = form.save()
+    if is_new or names:
+        record_row_change(
+            row, "added" if is_new else "changed", actor=actor, before=before, after=_recorded(row, names)
+        )
+    return row
+
+
+def _row_of(form: TenantRowForm) -> Any:
+    """The stored row, locked until the change is written."""
+    model = type(form.instance)
+    return model.objects.select_for_update(of=("self",), no_key=True).get(pk=form.instance.pk)
+
+
+def _row(kind: Kind, row_id: UUID) -> Any:
+    row = kind.model.objects.filter(pk=row_id).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def _recorded(row: Any, names: list[str]) -> dict[str, object]:
+    return {name: audit_value(row._meta.get_field(name), row) for name in names}

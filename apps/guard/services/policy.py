@@ -1,0 +1,55 @@
+"""Set what happens at a limit, what a visitor may cost a day, and the price of models that no list knows.
+
+One row for a company (`SpendingPolicy`). Inside a tenant scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from apps.audit.admin_base import audit_value
+from apps.audit.services import record_row_change
+from apps.guard.models import SpendingPolicy
+from apps.guard.services.budgets import require_owner
+from apps.tenants.models import User
+from kernel.error_codes import ErrorCode
+from kernel.errors import SilasError
+from kernel.language import gettext
+
+FIELDS = ("on_limit", "visitor_daily_usd", "default_input", "default_output")
+
+
+def spending_policy() -> dict[str, Any]:
+    """The company's own policy, or the defaults."""
+    row = SpendingPolicy.objects.first() or SpendingPolicy()
+    return {name: getattr(row, name) for name in FIELDS}
+
+
+def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User | None = None) -> dict[str, Any]:
+    """Set the named fields and return all; runs follow them from now on.
+
+    Raises `SilasError`: `invalid` 400 for a wrong value, `forbidden_role` for a `user` who is no owner.
+    """
+    require_owner(user)
+    SpendingPolicy.objects.get_or_create()
+    row: SpendingPolicy = SpendingPolicy.objects.select_for_update(no_key=True).get()
+    changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
+    before = _recorded(row, changed)
+    for name in changed:
+        setattr(row, name, changes[name])
+    try:
+        row.full_clean(exclude={"tenant"}, validate_unique=False)
+    except ValidationError as error:
+        message = gettext("Some fields are missing or invalid.")
+        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+    if changed:
+        row.save(update_fields=changed)
+        record_row_change(row, "changed", actor=actor, before=before, after=_recorded(row, changed))
+    return {name: getattr(row, name) for name in FIELDS}
+
+
+def _recorded(row: SpendingPolicy, names: list[str]) -> dict[str, object]:
+    return {name: audit_value(row._meta.get_field(name), row) for name in names}

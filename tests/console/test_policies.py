@@ -1,0 +1,179 @@
+"""Access levels and approval policies in Settings: owners add, change and remove them, checked as in the
+administration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from apps.access.models import AccessLevel
+from apps.approvals.models import ApprovalPolicy
+from apps.audit.models import AuditEntry
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
+from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
+from tests.factories.tenants import make_deployment, make_member
+
+POLICY = {"scope": "", "risk": "high", "who": "owners", "people": "1", "passkey": "registered"}
+LEVEL = {"name": "public", "order": "0", "description": "", "tools": "", "requires": "", "expires_after": ""}
+KINDS = ["access-level", "approval-policy"]
+
+
+def changes(tenant: Any) -> list[dict[str, Any]]:
+    with tenant_scope(tenant):
+        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
+
+
+def row_of(model: Any, tenant: Any) -> Any:
+    with tenant_scope(tenant):
+        return model.objects.get()
+
+
+def make_row(kind: str, tenant: Any) -> Any:
+    with tenant_scope(tenant):
+        if kind == "approval-policy":
+            return ApprovalPolicy.objects.create(risk="high")
+        return AccessLevel.objects.create(deployment=make_deployment(tenant), name="public")
+
+
+def test_owner_adds_changes_and_removes_an_approval_policy(tenant: Any, owner: Any) -> None:
+    desk = browser(owner)
+    made = desk.post(reverse("console-approval-policy-new"), POLICY)
+    row = row_of(ApprovalPolicy, tenant)
+    assert made["Location"] == reverse("console-approval-policy", args=[row.pk])
+    assert "Every request, High" in desk.get(reverse("console-approval-policies")).content.decode()
+    saved = desk.post(made["Location"], {**POLICY, "own_requests": "on"})
+    assert saved.status_code == 302
+    assert row_of(ApprovalPolicy, tenant).own_requests
+    with tenant_scope(tenant):
+        assert policy_seals.load_items(PolicyKind.APPROVALS)
+    assert desk.post(reverse("console-approval-policy-delete", args=[row.pk])).status_code == 302
+    with tenant_scope(tenant):
+        assert not ApprovalPolicy.objects.exists()
+        assert not policy_seals.load_items(PolicyKind.APPROVALS)
+    recorded = changes(tenant)
+    assert [entry["change"] for entry in recorded] == ["added", "changed", "deleted"]
+    assert recorded[0]["after"]["who"] == "owners"
+    assert recorded[1]["fields"] == ["own_requests"]
+    assert recorded[1]["before"] == {"own_requests": False}
+    assert recorded[1]["after"] == {"own_requests": True}
+
+
+def test_owner_adds_changes_and_removes_an_access_level(tenant: Any, owner: Any) -> None:
+    desk, chatbot = browser(owner), make_deployment(tenant)
+    typed = {**LEVEL, "deployment": str(chatbot.pk), "tools": "knowledge_search"}
+    made = desk.post(reverse("console-access-level-new"), typed)
+    row = row_of(AccessLevel, tenant)
+    assert made["Location"] == reverse("console-access-level", args=[row.pk])
+    assert row.tools == ["knowledge_search"]
+    assert chatbot.title in desk.get(reverse("console-access-levels")).content.decode()
+    desk.post(made["Location"], {**typed, "description": "What everyone reaches"})
+    assert row_of(AccessLevel, tenant).description == "What everyone reaches"
+    desk.post(reverse("console-access-level-delete", args=[row.pk]))
+    with tenant_scope(tenant):
+        assert not AccessLevel.objects.exists()
+    assert [entry["change"] for entry in changes(tenant)] == ["added", "changed", "deleted"]
+
+
+def test_nothing_is_recorded_where_nothing_changes(tenant: Any, owner: Any) -> None:
+    desk = browser(owner)
+    made = desk.post(reverse("console-approval-policy-new"), POLICY)
+    desk.post(made["Location"], POLICY)
+    assert len(changes(tenant)) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scope": "everything"},
+        {"risk": "none"},
+        {"who": "visitors"},
+        {"who": ""},
+        {"people": "0"},
+        {"people": "6"},
+        {"people": "2"},
+        {"people": "many"},
+        {"passkey": "never"},
+    ],
+)
+def test_wrong_approval_policy_is_refused(tenant: Any, owner: Any, wrong: dict[str, str]) -> None:
+    refused = browser(owner).post(reverse("console-approval-policy-new"), {**POLICY, **wrong})
+    assert refused.status_code == 422
+    assert b"Nothing was saved" in refused.content
+    assert changes(tenant) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deployment": str(uuid4())},
+        {"deployment": "x"},
+        {"name": "two words"},
+        {"name": "verified", "requires": ""},
+        {"name": "verified", "requires": "no_such_gate"},
+        {"tools": "no_such_tool"},
+        {"requires": "identity_verified"},
+        {"expires_after": "60"},
+        {"order": "-1"},
+    ],
+)
+def test_wrong_access_level_is_refused(tenant: Any, owner: Any, wrong: dict[str, str]) -> None:
+    typed = {**LEVEL, "deployment": str(make_deployment(tenant).pk)}
+    refused = browser(owner).post(reverse("console-access-level-new"), {**typed, **wrong})
+    assert refused.status_code == 422
+    assert changes(tenant) == []
+
+
+def test_same_policy_twice_is_refused(tenant: Any, owner: Any) -> None:
+    desk = browser(owner)
+    assert desk.post(reverse("console-approval-policy-new"), POLICY).status_code == 302
+    assert desk.post(reverse("console-approval-policy-new"), POLICY).status_code == 422
+
+
+def test_level_of_a_foreign_chatbot_is_refused(owner: Any, tenant: Any, other_tenant: Any) -> None:
+    typed = {**LEVEL, "deployment": str(make_deployment(other_tenant).pk)}
+    assert browser(owner).post(reverse("console-access-level-new"), typed).status_code == 422
+    assert changes(other_tenant) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_foreign_and_unknown_row_is_not_found(owner: Any, other_tenant: Any, kind: str) -> None:
+    foreign, desk = make_row(kind, other_tenant), browser(owner)
+    for pk in (foreign.pk, uuid4()):
+        assert desk.get(reverse(f"console-{kind}", args=[pk])).status_code == 404
+        assert desk.post(reverse(f"console-{kind}", args=[pk]), POLICY).status_code == 404
+        assert desk.post(reverse(f"console-{kind}-delete", args=[pk])).status_code == 404
+    assert row_of(type(foreign), other_tenant) == foreign
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_owners_open_and_change_them(tenant: Any, kind: str, role: str) -> None:
+    row, desk = make_row(kind, tenant), browser(make_member(tenant, role))
+    assert desk.get(reverse(f"console-{kind}", args=[row.pk])).status_code == 403
+    assert desk.post(reverse(f"console-{kind}", args=[row.pk]), {}).status_code == 403
+    assert desk.post(reverse(f"console-{kind}-delete", args=[row.pk])).status_code == 403
+    assert row_of(type(row), tenant) == row
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_console_and_administration_lead_to_each_other(tenant: Any, owner: Any, kind: str) -> None:
+    row, desk = make_row(kind, tenant), browser(owner)
+    meta = type(row)._meta
+    name = f"admin:{meta.app_label}_{meta.model_name}"
+    lists = {"access-level": "console-access-levels", "approval-policy": "console-approval-policies"}
+    assert reverse(f"{name}_changelist") in desk.get(reverse(lists[kind])).content.decode()
+    assert (
+        reverse(f"console-{kind}", args=[row.pk]) in desk.get(reverse(f"{name}_change", args=[row.pk])).content.decode()
+    )
+
+
+def test_policy_that_nobody_can_satisfy_is_warned_about(tenant: Any, owner: Any) -> None:
+    desk = browser(owner)
+    made = desk.post(reverse("console-approval-policy-new"), {**POLICY, "passkey": "required"})
+    assert "have a passkey" in desk.get(made["Location"]).content.decode()
