@@ -35,7 +35,7 @@ from apps.safety.signals import loop_changed
 from apps.sessions.enums import Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.signals import entries_appended, person_wanted, session_changed
-from apps.tenants.signals import member_removed
+from apps.tenants.signals import member_removed, tenant_changed
 from apps.work.models import WorkItem
 from apps.work.signals import Progress, work_changed
 from kernel.live import poke_on_commit, publish_on_commit
@@ -73,6 +73,12 @@ def _card_returned(card_id: UUID, answer_seq: int) -> None:
 @notice_choice_changed.connect
 def _notice_choice_changed(user_id: UUID) -> None:
     poke_on_commit(group_of_member(current_tenant_id(), user_id), {"type": "console.choice"})
+
+
+@tenant_changed.connect
+def _tenant_changed() -> None:
+    """Quiet hours are in the company's time zone, which each open console has read with the member's choice."""
+    poke_on_commit(group_of(current_tenant_id()), {"type": "console.choice"})
 
 
 @token_revoked.connect

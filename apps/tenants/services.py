@@ -26,7 +26,7 @@ from apps.tenants import locks, queries, rules
 from apps.tenants.addresses import is_email
 from apps.tenants.enums import IdentityAlgorithm, KeyScope, Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
-from apps.tenants.signals import member_removed, role_changed
+from apps.tenants.signals import member_removed, role_changed, tenant_changed
 from kernel import timezones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -99,6 +99,7 @@ def change_tenant(tenant: Tenant, *, actor: str = "system", **changes: str) -> T
         with tenant_scope(tenant):
             tenant.save(update_fields=changed)
             record(AuditEvent.TENANT_CHANGED, actor=actor, subject=f"tenant:{tenant.pk}", data={"fields": changed})
+            tenant_changed()
     return tenant
 
 

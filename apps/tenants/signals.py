@@ -1,4 +1,4 @@
-"""Signals about members and account e-mails. Receivers run inside the sender's transaction."""
+"""Signals about tenants, members and account e-mails. Receivers run inside the sender's transaction."""
 
 from __future__ import annotations
 
@@ -12,5 +12,7 @@ from kernel.events import Event
 role_changed: Event[[UUID, Role, str]] = Event("role_changed")
 # (user) who is no longer a member.
 member_removed: Event[[UUID]] = Event("member_removed")
+# The tenant of the scope has another name or time zone.
+tenant_changed: Event[[]] = Event("tenant_changed")
 # An account e-mail was queued.
 email_enqueued: Event[[Letter]] = Event("email_enqueued")

@@ -22,12 +22,15 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.knowledge.models import Intake
 from apps.tenants import first_run
+from apps.tenants.enums import PictureKind
 from apps.tenants.models import Deployment, FirstRun, Tenant, User
+from apps.tenants.pictures import store_picture
 from apps.tenants.queries import memberships_of
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
+from tests.factories.pictures import png
 from tests.factories.tenants import make_deployment, make_member, make_tenant
 from tests.fakes.openai_server import FakeOpenAI, Reply, serving_in_thread
 
@@ -381,3 +384,19 @@ def test_owner_of_the_first_company_is_its_owner(nobody: None) -> None:
     (membership,) = memberships_of(User.objects.get(email=said["email"]))
     assert membership.role == "owner"
     assert Tenant.objects.filter(pk=membership.tenant_id).exists()
+
+
+def test_last_screen_shows_the_logo_and_avatar_and_leads_to_them(tenant: Any, owner: Any) -> None:
+    client = browser(owner)
+    empty = client.get(reverse("console-begin-ready")).content.decode()
+    with tenant_scope(tenant):
+        deployment = FirstRun.objects.get().deployment
+        studio = reverse("console-studio", args=[deployment.pk])
+        assert f'href="{studio}#pictures">Add logo and avatar</a>' in empty
+        assert '<img class="logo"' not in empty
+        store_picture(deployment, PictureKind.LOGO, png(), actor="system")
+        address = Deployment.objects.get(pk=deployment.pk).logo["address"]
+    shown = client.get(reverse("console-begin-ready")).content.decode()
+    assert f'<img class="logo" src="{address}" alt="Logo">' in shown
+    assert '<img class="avatar"' not in shown
+    assert f'href="{studio}#pictures">Change logo and avatar</a>' in shown

@@ -22,6 +22,7 @@ from apps.inbox.signals import sla_missed
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.person_wanted import want_person
+from apps.tenants.services import change_tenant
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from kernel.timezones import get_timezone
@@ -226,6 +227,22 @@ async def test_quiet_hours_are_silent_and_a_change_holds_at_once(tenant: Any, se
         await in_thread(say, session, "Hello")
         assert await notices(line) == []
         await in_thread(choose, tenant, agent)
+        assert await notices(line) == []
+        await in_thread(say, session, "Hello?")
+        assert [notice["kind"] for notice in await notices(line)] == ["message"]
+
+
+async def test_quiet_hours_follow_the_companys_time_zone_while_the_console_is_open(
+    tenant: Any, session: ChatSession, agent: Any
+) -> None:
+    await in_thread(change_tenant, tenant, timezone="Asia/Tokyo")
+    start = now().astimezone(get_timezone("Asia/Tokyo")) - timedelta(hours=1)
+    await in_thread(choose, tenant, agent, QuietHours(start.time(), (start + timedelta(hours=2)).time()))
+    await in_thread(take, session, agent)
+    async with console_of(agent) as line:
+        await in_thread(say, session, "Hello")
+        assert await notices(line) == []
+        await in_thread(change_tenant, tenant, timezone="America/New_York")
         assert await notices(line) == []
         await in_thread(say, session, "Hello?")
         assert [notice["kind"] for notice in await notices(line)] == ["message"]

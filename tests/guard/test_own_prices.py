@@ -98,7 +98,7 @@ def test_wrong_price_is_refused(tenant: Any, wrong: dict[str, Any]) -> None:
 
 def test_owner_sets_edits_and_removes_a_price_on_the_page(tenant: Any, owner: Any) -> None:
     address, desk = reverse("console-prices"), browser(owner)
-    assert b"No prices of your own" in desk.get(address).content
+    assert b"No custom prices yet" in desk.get(address).content
     assert desk.post(address, TYPED).status_code == 302
     shown = desk.get(address).content.decode()
     assert "$0.075" in shown

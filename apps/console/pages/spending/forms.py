@@ -72,12 +72,12 @@ class PriceForm(forms.Form):
     cache_read_per_million = _rate(
         _("Read from the provider's cache"),
         required=False,
-        help_text=_("Leave empty if it costs what other input does"),
+        help_text=_("Leave empty to use the input price"),
     )
     cache_write_per_million = _rate(
         _("Written to the provider's cache"),
         required=False,
-        help_text=_("Leave empty if it costs what other input does"),
+        help_text=_("Leave empty to use the input price"),
     )
 
     @property
