@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical_json(value: Any) -> str:
+def canonical_json(value: object) -> str:
     return _ENCODER.encode(value)
 
 
-def canonical_bytes(value: Any) -> bytes:
+def canonical_bytes(value: object) -> bytes:
     return canonical_json(value).encode("utf-8")
 
 
-def sha256_hex(value: Any) -> str:
+def sha256_hex(value: object) -> str:
     """SHA-256 of bytes as they are, of text as UTF-8, of anything else as canonical JSON."""
     if isinstance(value, str):
         value = value.encode("utf-8")

@@ -251,14 +251,14 @@ def listener_count(group: str) -> int:
     return len(_listeners.get(group, ()))
 
 
-def unpack_events(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, Any]]:
+def unpack_events(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, object]]:
     """The events in a message to a consumer. A consumer that is `attending` has had this process's events already."""
     if message["type"] != EVENTS:
         return (message,)
     return () if attending and message["origin"] == _HERE else message["events"]
 
 
-async def _deliver(hear: Listener, group: str, event: dict[str, Any]) -> None:
+async def _deliver(hear: Listener, group: str, event: dict[str, object]) -> None:
     try:
         await hear(event)
     except Exception as error:  # noqa: BLE001 (one socket that is going away must not keep the others from hearing)

@@ -95,7 +95,7 @@ class Source:
     given: str = ""
     is_private: bool = False
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         return contains_value(value, self.text) and not (self.given and contains_value(value, self.given))
 
 
@@ -107,9 +107,9 @@ class Sources:
     """
 
     sources: tuple[Source, ...] = ()
-    carried: tuple[tuple[Any, Traced], ...] = ()
+    carried: tuple[tuple[object, Traced], ...] = ()
 
-    def trace(self, value: Any) -> Traced:
+    def trace(self, value: object) -> Traced:
         """The origin of a value; of a list or an object, of its least trusted part."""
         if isinstance(value, Mapping | list | tuple):
             parts = value.values() if isinstance(value, Mapping) else value
@@ -203,7 +203,7 @@ def parse_number(written: str) -> Iterator[Decimal]:
             continue
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[Any]:
     """Every scalar value inside."""
     if isinstance(value, Mapping):
         for part in value.values():

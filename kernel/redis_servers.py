@@ -8,7 +8,6 @@ sentinels ask for one themselves. Each client library has its own form of this; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
@@ -32,7 +31,7 @@ class MasterAddress:
     sentinel_password: str
 
     @property
-    def sentinel_options(self) -> dict[str, Any]:
+    def sentinel_options(self) -> dict[str, object]:
         timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), _SENTINEL_TIMEOUT_SECONDS)
         return timeouts | ({"password": self.sentinel_password} if self.sentinel_password else {})
 
@@ -61,7 +60,7 @@ def master_address(url: str) -> MasterAddress | None:
     )
 
 
-def connect(url: str, **options: Any) -> redis.Redis:
+def connect(url: str, **options: object) -> redis.Redis:
     """A client with `options` of redis-py. Connections are made when they are needed."""
     return redis.Redis.from_pool(MasterPool.from_url(url, **options))
 
@@ -77,7 +76,7 @@ class MasterPool:
     """`from_url` makes the pool of connections for a URL of any form; Django's cache takes this as its pool class."""
 
     @staticmethod
-    def from_url(url: str, **options: Any) -> redis.ConnectionPool:
+    def from_url(url: str, **options: object) -> redis.ConnectionPool:
         if not (master := master_address(url)):
             return redis.ConnectionPool.from_url(url, **options)
         sentinel = Sentinel(master.sentinels, sentinel_kwargs=master.sentinel_options)  # type: ignore[no-untyped-call]
@@ -87,7 +86,7 @@ class MasterPool:
         return pool
 
 
-def channel_host(url: str) -> str | dict[str, Any]:
+def channel_host(url: str) -> str | dict[str, object]:
     """The URL in the form in which channels_redis takes a host."""
     if not (master := master_address(url)):
         return url
@@ -100,7 +99,7 @@ def channel_host(url: str) -> str | dict[str, Any]:
     }
 
 
-def celery_broker(url: str) -> tuple[str, dict[str, Any]]:
+def celery_broker(url: str) -> tuple[str, dict[str, object]]:
     """The broker's URL in Celery's form, and the transport options that belong to it."""
     if not (master := master_address(url)):
         return url.replace("unix://", "redis+socket://", 1), {}

@@ -13,7 +13,6 @@ import binascii
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -65,7 +64,9 @@ def certify(kind: str, fields: Mapping[str, object], *, signing_key: str = "") -
     return base64.b64encode(installation_key(key).sign(_statement(kind, fields))).decode("ascii")
 
 
-def is_certified(kind: str, fields: Mapping[str, Any], certificate: str, *, by: tuple[str, ...] | None = None) -> bool:
+def is_certified(
+    kind: str, fields: Mapping[str, object], certificate: str, *, by: tuple[str, ...] | None = None
+) -> bool:
     """Whether a pinned installation key signed exactly this. `by`: these public keys instead of the pinned ones.
     Verified statements are remembered, so asking again costs no signature check."""
     return bool(certificate) and _is_signed(_statement(kind, fields), certificate, roots() if by is None else by)

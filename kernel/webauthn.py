@@ -40,7 +40,9 @@ def registration_options(
     return options_to_json_dict(options)
 
 
-def authentication_options(*, challenge: bytes, credential_ids: Iterable[str], **relying_party: Any) -> dict[str, Any]:
+def authentication_options(
+    *, challenge: bytes, credential_ids: Iterable[str], **relying_party: Any
+) -> dict[str, object]:
     """Options for `navigator.credentials.get`."""
     import webauthn
     from webauthn.helpers import options_to_json_dict, structs

@@ -68,7 +68,7 @@ def _call_fences(body: str) -> list[Any]:
     return blocks
 
 
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, object]:
+def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Refuse duplicate keys, because one reader takes the first and another the last."""
     value = dict(pairs)
     if len(value) != len(pairs):

@@ -70,7 +70,7 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
         async with asyncio.timeout(SECONDS), client:
             answer = await client.get(f"{base.rstrip('/')}/models")
             answer.raise_for_status()
-            listed: Any = json.loads(answer.content)
+            listed: object = json.loads(answer.content)
     except TimeoutError:
         raise ProviderFailed("request_timeout") from None
     except httpx2.HTTPStatusError as error:

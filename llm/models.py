@@ -204,7 +204,7 @@ def _check(key: str | None, base_url: str | None) -> None:
         raise ProviderFailed("bad_provider_key")
 
 
-def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[Any]:
+def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[object]:
     shared = {"http_client": http_client} if http_client is not None and name in _SHARE_HTTP_CLIENT else {}
     build: Any = infer_provider_class(name)
     provider: Provider[Any] = build(api_key=key or "none", **shared)

@@ -25,13 +25,13 @@ class CallLedger:
     """The finished calls of one run, over all its tries."""
 
     def __init__(self) -> None:
-        self._done: list[tuple[str, Any]] = []
-        self._owed: list[tuple[str, Any]] = []
+        self._done: list[tuple[str, object]] = []
+        self._owed: list[tuple[str, object]] = []
 
     def begin_try(self) -> None:
         self._owed = list(self._done)
 
-    async def once(self, name: str, args: dict[str, Any], make: Callable[[], Awaitable[Any]]) -> Any:
+    async def once(self, name: str, args: dict[str, object], make: Callable[[], Awaitable[object]]) -> Any:
         """Return an earlier try's result of the same call, each used once; otherwise make the call."""
         if not is_plain_json(args):
             raise ModelRetry("The arguments are not JSON.")

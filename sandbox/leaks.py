@@ -11,7 +11,6 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import quote, quote_plus
 
 _SHORTEST = 4
@@ -36,7 +35,7 @@ def is_leaked(values: Iterable[str], outputs: Iterable[bytes]) -> bool:
     return any(_contains(output, forms, strewn) for output in outputs if output)
 
 
-def _texts(held: Any) -> Iterator[str]:
+def _texts(held: object) -> Iterator[str]:
     if isinstance(held, str) and len(held) >= _SHORTEST:
         yield held
     elif isinstance(held, dict | list):

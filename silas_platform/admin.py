@@ -29,7 +29,7 @@ _NOT_AN_OWNER = SilasError(ErrorCode.OWNERS_ONLY, gettext_lazy("Only an owner ca
 
 # The groups of the index, in the words of the console: its Settings, then its pages. A model is in the group that names
 # it, else in that of its app. A test holds that no model is without one.
-GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+GROUPS: tuple[tuple[object, tuple[str, ...]], ...] = (
     (
         gettext_lazy("Workspace"),
         ("tenants.tenant", "tenants.user", "tenants.membership", "tenants.letter", "inbox", "copilot"),
@@ -141,7 +141,7 @@ class SilasAdminSite(AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and (request.user.is_superuser or _own_tenant(request)))
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         """Redirect to the console's login, which limits attempts."""
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
 
@@ -187,7 +187,7 @@ class SilasAdminSite(AdminSite):
         guarded = super().admin_view(view, cacheable)
 
         @wraps(guarded)
-        def scoped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def scoped(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):
                 return refused(request, _NOT_AN_OWNER)
             scope = _scope(request)
@@ -207,7 +207,7 @@ def _own_tenant(request: HttpRequest) -> Any:
 
     Of several, the one that is open in the console, else the oldest.
     """
-    cache: dict[str, Any] = request.__dict__
+    cache: dict[str, object] = request.__dict__
     if "owned_tenant" not in cache:
         cache["owned_tenant"] = _choose_tenant(request) if request.user.is_authenticated else None
     return cache["owned_tenant"]

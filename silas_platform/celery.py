@@ -42,7 +42,7 @@ app.steps["consumer"].add("silas_platform.worker_watchdog:Watchdog")
 
 
 @setup_logging.connect
-def _log_like_web(**_: Any) -> None:
+def _log_like_web(**_: object) -> None:
     """Keep Django's logging settings (SILAS_LOG): with a receiver for this signal Celery does not replace handlers."""
 
 
@@ -90,14 +90,14 @@ def _check_database_with_retry(*, trusted: bool) -> None:
 
 
 @worker_before_create_process.connect
-def _share_memory_with_children(**_: Any) -> None:
+def _share_memory_with_children(**_: object) -> None:
     """Take what was imported out of the garbage collector's sight: a collection writes to each object that it visits,
     and every page that a child writes to is copied for it."""
     gc.freeze()
 
 
 @worker_process_init.connect
-def _start_telemetry(**_: Any) -> None:
+def _start_telemetry(**_: object) -> None:
     """Start exporters in each child, after the fork: their threads do not survive it."""
     from silas_platform.telemetry import instruments, traces
 
@@ -114,7 +114,7 @@ def _start_telemetry_of_threads(sender: Any, **_: Any) -> None:
 
 @worker_process_shutdown.connect
 @worker_shutdown.connect
-def _end_threads_and_send_last_telemetry(**_: Any) -> None:
+def _end_threads_and_send_last_telemetry(**_: object) -> None:
     """Wait for deliveries in threads, which record their spans when they end, then send what is left: a child ends
     without `atexit`."""
     from apps.bus import threads
@@ -126,7 +126,7 @@ def _end_threads_and_send_last_telemetry(**_: Any) -> None:
 
 
 @worker_shutdown.connect
-def _skip_final_collection(**_: Any) -> None:
+def _skip_final_collection(**_: object) -> None:
     """Skip garbage collection at exit: freeing some hundred thousand objects costs a second of processor time, which is
     most of a worker's shutdown."""
     gc.disable()
@@ -134,13 +134,13 @@ def _skip_final_collection(**_: Any) -> None:
 
 
 @task_prerun.connect
-def _set_deadline(**_: Any) -> None:
+def _set_deadline(**_: object) -> None:
     """Give every task a deadline, after which the parent kills the child."""
     deadlines.set_deadline()
 
 
 @task_postrun.connect
-def _clear_deadline_and_return_connection(**_: Any) -> None:
+def _clear_deadline_and_return_connection(**_: object) -> None:
     """Return the connection to its pool, which drops a broken one: kept between tasks, one that a restarted database
     has dropped would break every task after it. (With CELERY_DB_REUSE_MAX Celery keeps it open.)"""
     from django.db import connection

@@ -86,7 +86,7 @@ class _Rows:
     ratings: list[Rating] = field(default_factory=list)
 
 
-def _write_talks(described: list[Mapping[str, Any]], deployment: Deployment, agent: User) -> int:
+def _write_talks(described: list[Mapping[str, object]], deployment: Deployment, agent: User) -> int:
     labels = {label.name: label for label in Label.objects.all()}
     moment, rows = now(), _Rows()
     for number, (talk, day) in enumerate(_held(described)):
@@ -178,7 +178,7 @@ def _turn(session: ChatSession, talk: Mapping[str, Any], at: datetime) -> Turn:
     )
 
 
-def _citation(talk: Mapping[str, Any]) -> dict[str, Any]:
+def _citation(talk: Mapping[str, Any]) -> dict[str, object]:
     """The payload of an answer that quotes a document; empty where there is no such document."""
     cited = talk.get("cites")
     if cited is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
@@ -66,7 +65,7 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
     if response is None:
         return None
     code, message = ErrorCode.NOT_FOUND, gettext(ErrorCode.NOT_FOUND.text)
-    extra: dict[str, Any] = {}
+    extra: dict[str, object] = {}
     if isinstance(error, ValidationError):
         code, message = ErrorCode.INVALID, gettext("Some fields are missing or invalid.")
         extra = {"fields": error.get_full_details()}
@@ -77,7 +76,7 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
     return response
 
 
-def _problem(error: SilasError) -> dict[str, Any]:
+def _problem(error: SilasError) -> dict[str, object]:
     """The error as problem details (RFC 9457), with our own member `error` beside them."""
     title = HTTPStatus(error.status).phrase
     code = str(error.code)

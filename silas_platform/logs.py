@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Mapping, MutableMapping
-from typing import Any, TextIO
+from typing import TextIO
 
 import structlog
 from structlog.typing import ExcInfo, Processor
@@ -16,7 +16,7 @@ _MAX_LINES = 200
 _TEXTS = {"traceback", "args", "kwargs", "return_value"}
 
 
-def _add_trace_id(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _add_trace_id(_logger: object, _name: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
     """Name the trace to which a line belongs; only while traces are recorded."""
     if trace_id := tracing.current_trace_id():
         event["trace_id"] = trace_id

@@ -16,6 +16,7 @@ from django.contrib.postgres import operations as postgres
 from django.db import migrations
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
+from django.db.models import Field
 
 from kernel.tenancy import migrations as tenancy
 from silas_platform.schema_version import CONTRACT
@@ -76,7 +77,7 @@ def _effects(
         yield operation, table, effect
 
 
-def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
+def _effect(operation: object, label: str, state: ProjectState) -> Effect | None:
     match operation:
         case postgres.AddIndexConcurrently() | postgres.RemoveIndexConcurrently():
             return None
@@ -108,12 +109,12 @@ def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
     return None
 
 
-def _generated(field: Any) -> bool:
+def _generated(field: Field[Any, Any]) -> bool:
     """A column that PostgreSQL fills row by row."""
     return bool(getattr(field, "generated", False)) or (field.has_default() and callable(field.default))
 
 
-def _may_be_left_out(field: Any) -> bool:
+def _may_be_left_out(field: Field[Any, Any]) -> bool:
     """True if a row can be inserted without it. Django's own default is not in the database."""
     return bool(field.null or field.many_to_many or field.has_db_default())
 
@@ -124,7 +125,7 @@ def _fits(before: Any, after: Any) -> bool:
     return longer and _shape(before) == _shape(after)
 
 
-def _shape(field: Any) -> tuple[object, ...]:
+def _shape(field: Field[Any, Any]) -> tuple[object, ...]:
     """What of a field is in the database, without the longest text: type, index, target, and whether it is filled."""
     _, _, _, given = field.deconstruct()
     names = ("null", "unique", "db_index", "primary_key", "to", "db_column", "db_constraint", "max_digits")
@@ -137,7 +138,7 @@ def _is_harmless(sql: Any) -> bool:
     return all(" ".join(part.split()).upper().startswith(_HARMLESS) for part in statements if part.strip(" ;\n"))
 
 
-def _table(operation: Any, label: str, state: ProjectState) -> str:
+def _table(operation: object, label: str, state: ProjectState) -> str:
     name = getattr(operation, "model_name", "") or getattr(operation, "name", "")
     model = state.models.get((label, str(name).lower()))
     if model is None or isinstance(operation, migrations.RunSQL | migrations.RunPython):

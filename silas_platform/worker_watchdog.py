@@ -92,7 +92,7 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
 
     shutdown = stop
 
-    def _message_received(self, **_: Any) -> None:
+    def _message_received(self, **_: object) -> None:
         self._watch.reset()
 
 

@@ -16,7 +16,7 @@ class GrantHolder(Protocol):
 
     level: str
     level_expires_at: datetime | None
-    verified_gates: Any
+    verified_gates: object
     customer: str
     customer_name: str
 
@@ -76,7 +76,7 @@ class _Proof:
     since: datetime | None
 
 
-def _by_gate(stored: Any) -> Iterable[tuple[str, Any]]:
+def _by_gate(stored: Any) -> Iterable[tuple[str, object]]:
     """Rows of before kept a list of names only."""
     return (stored if isinstance(stored, dict) else dict.fromkeys(stored)).items()
 

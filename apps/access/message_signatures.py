@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime, timedelta
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -61,7 +60,7 @@ def judge_signature(text: str, signed: Signed, deployment: str) -> tuple[Taint, 
 
 def holds(public_key: str, text: str, signed: Signed, deployment: str) -> bool:
     message = signed_bytes(text, deployment=deployment, timestamp=signed.timestamp, nonce=signed.nonce)
-    key: Any = load_pem_public_key(public_key.encode())
+    key: object = load_pem_public_key(public_key.encode())
     try:
         value = base64.b64decode(signed.signature, altchars=b"-_", validate=True)
         assert isinstance(key, Ed25519PublicKey)

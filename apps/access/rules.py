@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from kernel.language import gettext
 
@@ -176,13 +176,13 @@ def highest_level(levels: Mapping[str, Level], verified: Iterable[str]) -> str:
     return earned[-1] if earned else PUBLIC
 
 
-def tools_problem(listed: Any, known: Collection[str]) -> str:
+def tools_problem(listed: object, known: Collection[str]) -> str:
     """A level may name tools that there are."""
     unknown = gettext("{wrong} isn't a tool of this deployment. Available: {there}.")
     return _names_problem(listed, known, unknown)
 
 
-def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) -> str:
+def requires_problem(listed: object, known: Collection[str], *, is_public: bool) -> str:
     """A level above public needs gates that verify identity; public needs none."""
     unknown = gettext("{wrong} isn't a gate that verifies identity. Available: {there}.")
     if problem := _names_problem(listed, known, unknown):

@@ -120,17 +120,17 @@ def _judge(claims: Mapping[str, Any], key: VerifyingKey, audience: str, moment: 
     return Identity(customer, name, until, key.gate, **said, attributes=attributes)
 
 
-def _is_meant(claims: Mapping[str, Any], audience: str) -> bool:
+def _is_meant(claims: Mapping[str, object], audience: str) -> bool:
     """`aud` says for whom a token was made; one without it names the deployment as its `iss`."""
     named = claims["aud"] if "aud" in claims else claims.get("iss")
     return audience in named if isinstance(named, list) else named == audience
 
 
-def _moment(seconds: Any) -> datetime | None:
+def _moment(seconds: object) -> datetime | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < LAST_SECOND:
         return None
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _is_plain(text: Any, longest: int) -> bool:
+def _is_plain(text: object, longest: int) -> bool:
     return isinstance(text, str) and len(text) <= longest and text == text.strip() and not has_hidden_characters(text)

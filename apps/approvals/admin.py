@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -146,7 +147,9 @@ class ApprovalPolicyAdmin(TenantRowAdmin):
     search_fields = ("scope",)
     fields = ("scope", "risk", "who", "people", "passkey", "own_requests")
 
-    def save_model(self, request: HttpRequest, obj: ApprovalPolicy, form: Any, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: ApprovalPolicy, form: ModelForm[ApprovalPolicy], change: bool
+    ) -> None:
         super().save_model(request, obj, form, change)
         having = queries.count_with_passkey(queries.eligible_memberships(Deciders(obj.who), tenant_id=obj.tenant_id))
         if obj.passkey == PasskeyRule.REQUIRED and having < obj.people:

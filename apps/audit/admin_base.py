@@ -42,7 +42,7 @@ _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 class AmountField(forms.DecimalField):
     """An amount with cents and without further trailing zeros: 20.00, 0.004."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return amount(value) if isinstance(value, Decimal) else value
 
 
@@ -58,7 +58,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
             return filters
         return (*filters, "tenant")
 
-    def get_view_on_site_url(self, obj: Any = None) -> str | None:
+    def get_view_on_site_url(self, obj: models.Model | None = None) -> str | None:
         """The page of the console about the same thing."""
         address: str | None = self.admin_site.console_address(obj) if obj is not None else None  # type: ignore[attr-defined]  # our own site's
         return address
@@ -126,16 +126,16 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
             entry.label, entry.changes = AuditEvent(entry.event).label, changes_in(entry.data)
         return entries
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+    def log_addition(self, request: HttpRequest, obj: models.Model, message: object) -> Any:
         """Write nothing to Django's log: the audit chain has it."""
 
-    def log_change(self, request: HttpRequest, obj: object, message: object) -> Any:
+    def log_change(self, request: HttpRequest, obj: models.Model, message: object) -> Any:
         """Write nothing, as `log_addition`."""
 
-    def log_deletion(self, request: HttpRequest, obj: object, object_repr: str) -> Any:
+    def log_deletion(self, request: HttpRequest, obj: models.Model, object_repr: str) -> Any:
         """Write nothing, as `log_addition`."""
 
-    def log_deletions(self, request: HttpRequest, queryset: object) -> Any:
+    def log_deletions(self, request: HttpRequest, queryset: models.QuerySet[models.Model]) -> Any:
         """Write nothing, as `log_addition`."""
 
 
@@ -182,7 +182,7 @@ def _is_money(model: Any, name: str) -> bool:
 def _money_column(model: Any, name: str) -> Callable[[Any], str]:
     """Return a column of the list with this amount of each row."""
 
-    def column(row: Any) -> str:
+    def column(row: object) -> str:
         value = getattr(row, name)
         return "-" if value is None else amount(value)
 
@@ -246,7 +246,7 @@ def changes_in(data: str) -> list[tuple[str, Any, Any]]:
 
     A compromised worker may have written any JSON, so neither `before` nor `after` need be an object.
     """
-    values: dict[str, Any] = json.loads(data)
+    values: dict[str, object] = json.loads(data)
     before, after = values.pop("before", None), values.pop("after", None)
     before = before if isinstance(before, dict) else None
     after = after if isinstance(after, dict) else None
@@ -272,12 +272,12 @@ def _settable(row: Any) -> list[str]:
     return [field.name for field in row._meta.concrete_fields if field.editable and field.name != "tenant"]
 
 
-def _is_short_data(value: Any) -> bool:
+def _is_short_data(value: object) -> bool:
     """True for a short list or map of words and numbers, such as permissions or opening hours."""
     return len(canonical_json(value)) <= MAX_CHARACTERS and all(_WORD.match(text) for text in _texts(value))
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     if isinstance(value, Mapping):
         return [text for key, item in value.items() for text in (str(key), *_texts(item))]
     if isinstance(value, list | tuple):
@@ -297,11 +297,11 @@ class ReadOnlyAdmin(BaseAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
-    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return True

@@ -145,11 +145,11 @@ def _parsed(line: str, seq: int) -> dict[str, Any]:
     raise BundleFault(seq)
 
 
-def _has_shape(row: Any, shape: type) -> bool:
+def _has_shape(row: object, shape: type) -> bool:
     """True if the row has exactly the fields of the dataclass, each text or an integer as declared."""
     declared = {field.name: int if field.type == "int" else str for field in fields(shape)}
     return isinstance(row, dict) and {name: type(value) for name, value in row.items()} == declared
 
 
-def _is_texts(keys: Any) -> bool:
+def _is_texts(keys: object) -> bool:
     return isinstance(keys, dict) and all(isinstance(value, str) for value in keys.values())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection
@@ -25,7 +24,7 @@ _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
 
 def record(
-    event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, Any] | None = None
+    event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, object] | None = None
 ) -> UUID:
     """Append one entry to the scope's chain when it commits; returns the entry's id.
 
@@ -49,7 +48,7 @@ def record_row_change(
 
     `before` and `after` are values by field, as the audit log holds them; those that differ are recorded.
     """
-    data: dict[str, Any] = {"model": row._meta.label_lower, "change": change}
+    data: dict[str, object] = {"model": row._meta.label_lower, "change": change}
     if before is not None and after is not None:
         changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         data["fields"] = changed
@@ -74,7 +73,7 @@ def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str
     }
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     if isinstance(value, Mapping):
         return [text for key, item in value.items() for text in (str(key), *_texts(item))]
     if isinstance(value, list | tuple):

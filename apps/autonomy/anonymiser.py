@@ -72,12 +72,12 @@ class Anonymiser:
                     break
         return "".join([*parts, text[end:]])
 
-    def hide_in(self, value: Any) -> Any:
+    def hide_in(self, value: object) -> Any:
         """Plain data, such as the arguments of a call, without personal data."""
         _map_texts(value, self.read)
         return _map_texts(value, self.hide)
 
-    def restore(self, value: Any) -> Any:
+    def restore(self, value: object) -> Any:
         """Plain data with the values in the places of our placeholders; others stay as they are."""
         return _map_texts(
             value, lambda text: _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
@@ -120,7 +120,7 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _map_texts(value: Any, change: Callable[[str], Any]) -> Any:
+def _map_texts(value: object, change: Callable[[str], object]) -> Any:
     match value:
         case str():
             return change(value)

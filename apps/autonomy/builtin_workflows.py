@@ -114,7 +114,7 @@ async def compare_new_documents(client: GuardedClient) -> Draft:
 
 
 def _find_contradictions(
-    document: Mapping[str, Any], statement: str, passages: tuple[Passage, ...]
+    document: Mapping[str, object], statement: str, passages: tuple[Passage, ...]
 ) -> list[DraftFinding]:
     """At most one finding for each other document."""
     findings: dict[str, DraftFinding] = {}

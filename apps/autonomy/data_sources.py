@@ -37,7 +37,7 @@ _NEWEST = 3
 DataSource = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
-def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, object]:
     """The questions asked most often that were not reviewed since they were last asked."""
     unreviewed = Q(reviewed_at=None) | Q(reviewed_at__lt=F("last_at"))
     rows = OpenQuestion.objects.filter(unreviewed, deployment_id=context["deployment"]).order_by("-count", "-last_at")
@@ -80,7 +80,7 @@ def _statements(version: DocumentVersion) -> dict[str, object]:
     }
 
 
-def goal_state(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def goal_state(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """The result of the goal's last check, and the work that it started."""
     goal_id = _uuid(args.get("goal"))
     cycle = GoalCycle.objects.select_related("spawned").filter(goal_id=goal_id).order_by("-due_at").first()
@@ -101,7 +101,7 @@ def company_memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dic
     return {"memories": memories, "taint": taint_of(found).value}
 
 
-def _uuid(value: Any) -> UUID | None:
+def _uuid(value: object) -> UUID | None:
     try:
         return UUID(str(value))
     except ValueError:

@@ -259,7 +259,7 @@ async def _delivery(runner: PhaseRunner) -> None:
     job, draft, failed = runner.client.job, runner.draft, bool(runner.failure)
     # A result that waits for a person's approval is announced, wherever it would go later.
     route = Notify() if draft.awaits else Silent() if draft.quiet and isinstance(job.route, Notify) else job.route
-    args: dict[str, Any] = {"route": route.model_dump(mode="json"), "failed": failed, "signal": draft.signal}
+    args: dict[str, object] = {"route": route.model_dump(mode="json"), "failed": failed, "signal": draft.signal}
     if draft.delegated:
         args["delegated"] = [question.model_dump(mode="json") for question in draft.delegated]
     findings = "\n".join(f"- {finding.title}" for finding in draft.findings)

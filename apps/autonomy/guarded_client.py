@@ -78,13 +78,13 @@ class GuardedClient:
         self,
         intent: Intent,
         tool: str,
-        args: Mapping[str, Any],
+        args: Mapping[str, object],
         *,
         estimate: Decimal | None = None,
         leaves: bool = False,
         outside: bool = False,
         gates: tuple[GateSpec, ...] = (),
-        **context: Any,
+        **context: object,
     ) -> CallOutcome:
         """Make one guarded call.
 
@@ -236,6 +236,6 @@ class GuardedClient:
         self.refused[code] = self.refused.get(code, 0) + 1
 
 
-def _without_reads(state: Mapping[str, Any]) -> dict[str, Any]:
+def _without_reads(state: Mapping[str, object]) -> dict[str, object]:
     """A phase's result without what it read, which counts from where it came when it is used."""
     return {name: value for name, value in state.items() if name != "reads"}

@@ -7,7 +7,6 @@ Registered in `receivers`. Triggers, admission and session checks run in `upkeep
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db import Error as DatabaseError
@@ -126,7 +125,7 @@ async def handle_outbox(delivery: Delivery) -> None:
     await in_scope(delivery.tenant_id, _settle, delivery, row, problem, included)
 
 
-def _read_outbox(row_id: UUID) -> tuple[Outbox | None, Mapping[str, Any] | None]:
+def _read_outbox(row_id: UUID) -> tuple[Outbox | None, Mapping[str, object] | None]:
     """The row if it waits, and what is posted for it if it is a webhook's."""
     row = outbox.waiting_row(row_id)
     return row, outbox.content_of(row) if row is not None and row.channel == Channel.WEBHOOK else None

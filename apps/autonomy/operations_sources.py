@@ -53,7 +53,7 @@ def last_run_at(context: Mapping[str, Any]) -> datetime | None:
     return started
 
 
-def _since(context: Mapping[str, Any]) -> datetime:
+def _since(context: Mapping[str, object]) -> datetime:
     return last_run_at(context) or now() - timedelta(days=FIRST_DAYS)
 
 
@@ -140,7 +140,7 @@ def _hours(span: timedelta) -> float:
     return round(span.total_seconds() / 3600, 1)
 
 
-def promises(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def promises(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """Promises whose time is up and after which nothing was said: the last line of unresolved conversations."""
     moment = now()
     resolved = DeskState.objects.filter(status=DeskStatus.RESOLVED).values("session_id")
@@ -164,7 +164,7 @@ def promises(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, A
     return {"promises": found}
 
 
-def refunds(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def refunds(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """The refunds of the last 90 days in the company's books, and the totals of their orders."""
     day = (now() - timedelta(days=REFUND_DAYS)).date().isoformat()
     rows = Record.objects.filter(book="refunds", data__day__gte=day).order_by("key")
@@ -177,7 +177,7 @@ def refunds(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, An
     return {"refunds": read, "totals": totals, "left": max(rows.count() - len(read), 0)}
 
 
-def document_ages(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def document_ages(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """Documents that were not changed for a year, and their sentences about a time that is over."""
     newest = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
     moment, found = now(), []
@@ -198,7 +198,7 @@ def document_ages(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[s
     return {"documents": found}
 
 
-def new_articles(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def new_articles(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """The documents that were added or changed since the last run, with their text, newest first."""
     since = _since(context)
     rows = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
@@ -213,7 +213,7 @@ def new_articles(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[st
     return {"since": since.isoformat(), "articles": articles, "left": max(len(new) - len(articles), 0)}
 
 
-def memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def memories(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
     """Memories to review, by id and date without their text, and proposals without a decision."""
     moment = now()
     company = MemoryItem.objects.filter(scope__startswith="tenant:").order_by("updated_at")
@@ -230,7 +230,7 @@ def memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def figures(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def figures(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, object]:
     """The figures of the last seven days and of the seven before."""
     moment = now()
     return {"this": _week(context, moment), "before": _week(context, moment - timedelta(days=7))}

@@ -135,7 +135,7 @@ async def report_refunds(client: GuardedClient) -> Draft:
     return draft if draft.quiet else draft.model_copy(update={"artifacts": (_refund_table(rows),)})
 
 
-def _refund_table(rows: list[Mapping[str, Any]]) -> DraftArtifact:
+def _refund_table(rows: list[Mapping[str, object]]) -> DraftArtifact:
     """All refunds that were looked at, so that the unusual ones can be compared with the rest."""
     columns = ("Refund", "Order", "Customer", "Amount", "Day")
     cells = (
@@ -149,7 +149,7 @@ def _refund_table(rows: list[Mapping[str, Any]]) -> DraftArtifact:
     )
 
 
-def _above_price(rows: list[Mapping[str, Any]], totals: Mapping[str, Any]) -> list[DraftFinding]:
+def _above_price(rows: list[Mapping[str, object]], totals: Mapping[str, object]) -> list[DraftFinding]:
     found = []
     for order, refunds in _grouped(rows, "order").items():
         total, paid = totals.get(order), sum(row["amount"] for row in refunds)
@@ -159,7 +159,7 @@ def _above_price(rows: list[Mapping[str, Any]], totals: Mapping[str, Any]) -> li
     return found
 
 
-def _paid_twice(rows: list[Mapping[str, Any]]) -> list[DraftFinding]:
+def _paid_twice(rows: list[Mapping[str, object]]) -> list[DraftFinding]:
     found = []
     for order, refunds in _grouped(rows, "order").items():
         for amount, same in _grouped(refunds, "amount").items():
@@ -169,7 +169,7 @@ def _paid_twice(rows: list[Mapping[str, Any]]) -> list[DraftFinding]:
     return found
 
 
-def _many_refunds(rows: list[Mapping[str, Any]]) -> list[DraftFinding]:
+def _many_refunds(rows: list[Mapping[str, object]]) -> list[DraftFinding]:
     found = []
     for customer, refunds in _grouped(rows, "customer").items():
         orders = {row["order"] for row in refunds}
@@ -180,8 +180,8 @@ def _many_refunds(rows: list[Mapping[str, Any]]) -> list[DraftFinding]:
     return found
 
 
-def _grouped(rows: Iterable[Mapping[str, Any]], name: str) -> dict[Any, list[Mapping[str, Any]]]:
-    groups: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+def _grouped(rows: Iterable[Mapping[str, object]], name: str) -> dict[Any, list[Mapping[str, Any]]]:
+    groups: dict[object, list[Mapping[str, object]]] = defaultdict(list)
     for row in rows:
         groups[row[name]].append(row)
     return groups

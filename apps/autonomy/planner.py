@@ -170,7 +170,7 @@ async def _recall(client: GuardedClient, notes: ResearchNotes) -> None:
         notes.observations.append((_MEMORY, text))
 
 
-async def research(client: GuardedClient, notes: ResearchNotes) -> tuple[Draft, dict[str, Any]]:
+async def research(client: GuardedClient, notes: ResearchNotes) -> tuple[Draft, dict[str, object]]:
     """Return the draft and the trace. `notes` grow with every step, so that they survive a brake."""
     if is_builtin(client.job.model_name):
         notes.halt_reason = "planner_done"

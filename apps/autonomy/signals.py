@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from kernel.events import Event
 
 # (session, event, ids and counts that belong to it): for the console's socket and webhooks.
-task_event: Event[[AutonomousSession, TaskEvent, Mapping[str, Any]]] = Event("task_event")
+task_event: Event[[AutonomousSession, TaskEvent, Mapping[str, object]]] = Event("task_event")
 # (): the settings were written and automations are enabled.
 automations_enabled: Event[[]] = Event("automations_enabled")
 # (session): it ended, and its receipt is stored.

@@ -90,7 +90,7 @@ def notify(ctx: CallContext) -> HandlerResult:
     reviewed = [UUID(question_id) for question_id in ctx.context.get("reviewed", ())]
     present = ctx.context.get("present")
     delegated = [DelegatedQuestion.model_validate(question) for question in ctx.args.get("delegated", ())]
-    result: dict[str, Any] = {"delivered": "notice" if failed else route.kind}
+    result: dict[str, object] = {"delivered": "notice" if failed else route.kind}
 
     def deliver() -> None:
         session_results.mark_reviewed(reviewed)

@@ -6,7 +6,7 @@ Constraints guarantee that a message id is on a queue once and that a scope has 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.db import models
@@ -112,7 +112,7 @@ class QueueMessage(TenantModel):
         return str((self.extras or {}).get("plan_markdown", ""))
 
     @property
-    def artifacts(self) -> dict[str, Any]:
+    def artifacts(self) -> dict[str, object]:
         return dict((self.extras or {}).get("artifacts", {}))
 
     @property

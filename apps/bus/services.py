@@ -65,7 +65,7 @@ def send_message(
     kind: str,
     scope_id: UUID | str,
     sender: str,
-    payload: Mapping[str, Any] | BaseModel | None = None,
+    payload: Mapping[str, object] | BaseModel | None = None,
     trace_id: str | None = None,
     message_id: str | None = None,
     due_at: datetime | None = None,
@@ -118,7 +118,7 @@ def enqueue(
     kind: Kind,
     *,
     scope_id: UUID | str,
-    payload: Mapping[str, Any] | None = None,
+    payload: Mapping[str, object] | None = None,
     message_id: str | None = None,
     due_at: datetime | None = None,
 ) -> QueueMessage:
@@ -318,7 +318,7 @@ def revoke(message_pk: UUID) -> None:
     )
 
 
-def _change(lease: Lease, **values: Any) -> None:
+def _change(lease: Lease, **values: object) -> None:
     """Update the leased message if this lease is still the last one given. Raises `LeaseLost` otherwise."""
     # Only a leased message has `leased_until` (a constraint); filtering by it, not by state, uses the small index.
     held = QueueMessage.objects.filter(pk=lease.message.pk, fence=lease.fence, leased_until__isnull=False)

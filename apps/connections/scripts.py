@@ -45,7 +45,7 @@ class Job:
     secret: dict[str, str] = field(repr=False)
     scripts: frozenset[str]
 
-    def spec(self, script: Script, *, seconds: float, request: dict[str, Any] | None = None) -> SandboxSpec:
+    def spec(self, script: Script, *, seconds: float, request: dict[str, object] | None = None) -> SandboxSpec:
         """Return the sandbox's launch. `request`: the line of input of a script that answers once (spec 5.10.1)."""
         return SandboxSpec(
             ["python3", "-I", "-S", f"/sandbox/skill/scripts/{script.value}.py"],
@@ -98,7 +98,7 @@ def scripts_of(version: SkillVersion) -> frozenset[str]:
     return frozenset(path.removeprefix("scripts/").removesuffix(".py") for path in paths)
 
 
-def run_script(job: Job, script: Script, request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def run_script(job: Job, script: Script, request: dict[str, Any]) -> tuple[dict[str, object], dict[str, str]]:
     """Run a script that answers once; returns its answer and the credentials that it handed back. Raises `CallFailed`
     with a code."""
     if script.value not in job.scripts:

@@ -176,7 +176,7 @@ class SetupSession:
             setup_state.store_partial(setup, values)
         return {name: value for name, value in answer.items() if isinstance(value, int | str | bool)}
 
-    def _send(self, line: Session, message: dict[str, Any]) -> None:
+    def _send(self, line: Session, message: dict[str, object]) -> None:
         line.send_line(json.dumps(message))
 
     def _in_scope(self, step: Any, *args: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.http.response import HttpResponseBase
@@ -75,7 +74,7 @@ def sent_id(text: str) -> UUID:
         raise NotFound() from None
 
 
-def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: Any) -> TemplateResponse:
+def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: object) -> TemplateResponse:
     """Render `template` with the rail at `at`; for HTMX without the frame around it.
 
     `once` is the idempotency key of the forms on this page.

@@ -83,7 +83,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
     _has_closed = False
     _watched = ""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._look_rate = TokenBucket(10, 2.0)
         self._typing_rate = TokenBucket(TYPING_BURST, TYPING_A_SECOND)
@@ -232,13 +232,13 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
-    async def console_choice(self, event: dict[str, Any]) -> None:
+    async def console_choice(self, event: dict[str, object]) -> None:
         """The member chose which notices they want, here or in another window."""
         assert self.tenant_id is not None
         with suppress(DatabaseError):
             self._choice = await in_scope(self.tenant_id, alert_choice, self.scope["user"])
 
-    async def console_notice(self, event: dict[str, Any]) -> None:
+    async def console_notice(self, event: dict[str, object]) -> None:
         """Send a notice that concerns the member, unless they want none or have their quiet hours."""
         choice, notice = self._choice, Notice.from_event(event)
         if choice is None or not (choice.sound or choice.desktop) or choice.quiet_until(now()) is not None:

@@ -105,7 +105,7 @@ def staff_view(
 
     def decorate(view: View) -> View:
         @wraps(view)
-        def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def guarded(request: StaffRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_login(request)
             member = member_of(request.user, request.session)

@@ -9,7 +9,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Model
@@ -151,7 +150,7 @@ def parse_reference(word: str) -> tuple[str, UUID | None]:
 
 
 def data_of(entry: AuditEntry) -> dict[str, object]:
-    data: dict[str, Any] = json.loads(entry.data)
+    data: dict[str, object] = json.loads(entry.data)
     return data
 
 

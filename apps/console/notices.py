@@ -50,7 +50,7 @@ class Notice:
     def from_event(cls, event: dict[str, Any]) -> Notice:
         return cls(NoticeKind(event["kind"]), UUID(event["subject"]), event["key"])
 
-    def as_frame(self, *, sound: bool, desktop: bool) -> dict[str, Any]:
+    def as_frame(self, *, sound: bool, desktop: bool) -> dict[str, object]:
         is_card = self.kind == NoticeKind.CARD
         return {
             "type": "notice",

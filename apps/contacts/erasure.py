@@ -298,7 +298,7 @@ def _end(row: Erasure, person: Person) -> None:
     row.save()
 
 
-def _kept(person: Person) -> list[dict[str, Any]]:
+def _kept(person: Person) -> list[dict[str, object]]:
     """What stays of each kind, how much and why, in English: the receipt is one text in every language."""
     counts = {kind.file: (person.rows(kind).count(), KEPT[kind.model]) for kind in EXPORTED if kind.model in KEPT}
     entries = apps.get_model("silas_sessions.ChronicleEntry")._default_manager.filter(session_id__in=person.sessions)
@@ -331,7 +331,7 @@ def _delete_batch(kind: Exported, rows: QuerySet[Any]) -> int:
     return len(ids)
 
 
-def _clear(**values: Any) -> Eraser:
+def _clear(**values: object) -> Eraser:
     """Keep the rows, and set these fields of them."""
 
     def eraser(person: Person, kind: Exported) -> int:

@@ -64,7 +64,7 @@ class Person:
     sessions: tuple[UUID, ...] = ()
     shared: Mapping[UUID, tuple[_Interval, ...]] = field(default_factory=dict)
 
-    def as_kept(self) -> dict[str, Any]:
+    def as_kept(self) -> dict[str, object]:
         """As JSON, to be read by `of`."""
         spans = {str(pk): [[at and at.isoformat() for at in span] for span in own] for pk, own in self.shared.items()}
         return {
@@ -333,7 +333,7 @@ def _files(person: Person) -> QuerySet[VisitorFile]:
     return rows.defer("text").order_by("created_at", "pk")
 
 
-def _write(archive: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> tuple[int, str]:
+def _write(archive: zipfile.ZipFile, name: str, rows: Iterable[dict[str, object]]) -> tuple[int, str]:
     """A JSON list, row by row: how many, and the SHA-256 of the file."""
     count, digest = 0, hashlib.sha256()
     with archive.open(f"{name}.json", "w", force_zip64=True) as file:

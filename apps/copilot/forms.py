@@ -139,7 +139,7 @@ def _empty(form: Form, name: str) -> FilledField:
     return FilledField(name, arguments.label(form.shape, name), "")
 
 
-def _typed(value: str, schema: Mapping[str, Any]) -> object:
+def _typed(value: str, schema: Mapping[str, object]) -> object:
     """The value as the schema's type; the text itself where it is none of it."""
     if schema.get("type") not in ("integer", "number", "boolean"):
         return value

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, time
 from decimal import Decimal
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID, uuid4
 
 from django.core.cache import cache
@@ -208,7 +208,7 @@ def _open(tenant_id: UUID, session_id: UUID, by: Staff, request: AssistanceReque
     return job, form
 
 
-async def _unless_cancelled(job: Job, producing: Coroutine[Any, Any, Draft]) -> Draft:
+async def _unless_cancelled(job: Job, producing: Coroutine[object, object, Draft]) -> Draft:
     """Wait for the draft, and look meanwhile whether its member has cancelled the request."""
     work, watch = asyncio.create_task(producing), asyncio.create_task(_cancelled(job))
     try:

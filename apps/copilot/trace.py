@@ -13,7 +13,7 @@ from llm.context.enums import Kind, Zone
 PROFILE = "assistance"
 
 
-def record_of(job: Job, draft: Draft) -> dict[str, Any]:
+def record_of(job: Job, draft: Draft) -> dict[str, object]:
     """Empty where no text was read. Texts are counted and named, never kept."""
     seen = set(draft.seqs)
     messages = [
@@ -37,7 +37,7 @@ def record_of(job: Job, draft: Draft) -> dict[str, Any]:
     }
 
 
-def _item(ctx_id: str, kind: str, text: str, taint: str) -> dict[str, Any]:
+def _item(ctx_id: str, kind: str, text: str, taint: str) -> dict[str, object]:
     return {"id": ctx_id, "kind": kind, "tokens": count_tokens(text), "taint": taint}
 
 

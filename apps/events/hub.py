@@ -123,7 +123,7 @@ class _Feed:
                 hearing.cancel()
                 await live.leave(group, channel)
 
-    async def _hear(self, event: dict[str, Any]) -> None:
+    async def _hear(self, event: dict[str, object]) -> None:
         self._woken.set()
 
     async def _receive(self, layer: Any, channel: str) -> None:
@@ -189,5 +189,5 @@ def select(frames: Sequence[Frame], wanted: Filter) -> bytes:
     return b"".join(frame.content for frame in frames if wanted.takes(frame.event))
 
 
-def _frame(event: Event, content: dict[str, Any]) -> bytes:
+def _frame(event: Event, content: dict[str, object]) -> bytes:
     return f"id: {event.seq}\nevent: {event.type}\ndata: {json.dumps(content)}\n\n".encode()

@@ -29,7 +29,7 @@ def events_after(seq: int, *, until: int | None = None, types: Collection[str] |
 def rendered(events: Sequence[Event]) -> list[dict[str, Any]]:
     """The events as they are sent. What was said is read now, so that a deleted text is not sent."""
     said = {(row.session_id, row.data["seq"]) for row in events if row.type == MESSAGE_CREATED}
-    texts: dict[tuple[Any, int], str] = {}
+    texts: dict[tuple[object, int], str] = {}
     if said:
         entries = ChronicleEntry.objects.filter(
             session_id__in={session for session, _ in said}, seq__in={seq for _, seq in said}
@@ -38,7 +38,7 @@ def rendered(events: Sequence[Event]) -> list[dict[str, Any]]:
     return [_rendered(event, texts) for event in events]
 
 
-def _rendered(event: Event, texts: dict[tuple[Any, int], str]) -> dict[str, Any]:
+def _rendered(event: Event, texts: dict[tuple[object, int], str]) -> dict[str, Any]:
     data = dict(event.data)
     if event.session_id is not None:
         data["session"] = str(event.session_id)

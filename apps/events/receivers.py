@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import CardStatus
@@ -102,7 +101,7 @@ def _document_stored(document_id: UUID, collection_id: UUID, actor: str) -> None
 
 
 @task_event.connect
-def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
+def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, object]) -> None:
     emit(event.value.replace(":", "."), run=str(session.pk), task=str(session.task_id), counts=dict(data))
 
 

@@ -63,7 +63,11 @@ def group_of(tenant_id: UUID) -> str:
 
 
 def emit(
-    event: str, *, session_id: UUID | None = None, deployment_id: UUID | None = None, **data: str | int | dict[str, Any]
+    event: str,
+    *,
+    session_id: UUID | None = None,
+    deployment_id: UUID | None = None,
+    **data: str | int | dict[str, object],
 ) -> None:
     """Append an event of the catalogue when the scope commits; equal events of one transaction are one.
 

@@ -18,7 +18,7 @@ from apps.tenants.api_auth import OWNERS_REFUSALS, OwnersView, RequestSerializer
 from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 
-_REFUSALS: dict[int, Any] = {
+_REFUSALS: dict[int, object] = {
     **OWNERS_REFUSALS,
     400: OpenApiResponse(description="`invalid`: a field is wrong"),
     404: OpenApiResponse(description="`not_found`: unknown or foreign"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy
 
@@ -56,14 +57,14 @@ class GateAdmin(TenantRowAdmin):
         (gettext_lazy("This change"), {"fields": ("note", "seen")}),
     ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
         return (*fields, "name", "deployment") if obj else fields
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: Gate, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Gate, form: GateAdminForm, change: bool) -> None:
         data = form.cleaned_data
         with tenant_scope(obj.tenant_id):
             version = services.write_version(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from apps.audit.enums import AuditEvent
 from apps.gates.enums import GateAction, GateProvider, GateTrigger
@@ -88,7 +87,7 @@ def _within(texts: Iterator[str], room: int) -> Iterator[str]:
         room -= len(text)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """Keys and values in order. Iterative, so that deep nesting cannot overflow the stack."""
     stack = [value]
     while stack:

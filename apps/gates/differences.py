@@ -130,7 +130,7 @@ def _words(field: str, value: object) -> str:
     return str(known[value]) if isinstance(value, str) and value in known else _plain(value)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if value is None or value is False:
         return gettext("No") if value is False else ""
     if isinstance(value, bool):

@@ -177,7 +177,7 @@ def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
-def _values(cleaned: Mapping[str, Any]) -> dict[str, Any]:
+def _values(cleaned: Mapping[str, object]) -> dict[str, Any]:
     values = {
         name: value for name, value in cleaned.items() if name in GateSpec.model_fields and value not in ("", None)
     }

@@ -92,7 +92,7 @@ class TemplateForm(forms.Form):
         raise NotImplementedError
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         """The template's own input that may reproduce a gate; checked by `template_of`."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class TemplateForm(forms.Form):
         """What the gate will do."""
         raise NotImplementedError
 
-    def sample_context(self, sample: str) -> dict[str, Any]:
+    def sample_context(self, sample: str) -> dict[str, object]:
         """The context in which a typed sample is checked."""
         return {"message": sample, "response": sample}
 
@@ -189,7 +189,7 @@ class LimitForm(ToolsForm):
         return approval
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         asks = spec.require_approval
         return {
             "tools": ", ".join(spec.config.get("tools") or ()),
@@ -213,7 +213,7 @@ class LimitForm(ToolsForm):
             "Anything else is blocked."
         ).format(**named, approval=f"{values['approval']:g}")
 
-    def sample_context(self, sample: str) -> dict[str, Any]:
+    def sample_context(self, sample: str) -> dict[str, object]:
         names = _listed(self.cleaned_data["tools"])
         return {"tool_name": names[0], "tool_args": {self.cleaned_data["extract"]: sample}}
 
@@ -231,7 +231,7 @@ class ApprovalForm(ToolsForm):
         }
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"tools": ", ".join(spec.config.get("tools") or ())}
 
     def sentence(self) -> str:
@@ -269,7 +269,7 @@ class WordsForm(TextForm):
         return {"type": GateType.CUSTOM_CHECK, "config": config}
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"words": "\n".join(spec.config.get("blocked_keywords") or ())}
 
     def sentence(self) -> str:
@@ -291,7 +291,7 @@ class LengthForm(TextForm):
         return {"type": GateType.CUSTOM_CHECK, "config": {"max_chars": values["most"]}}
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"most": spec.config.get("max_chars")}
 
     def sentence(self) -> str:
@@ -312,7 +312,7 @@ class PatternForm(TextForm):
         return {"type": GateType.REGEX, "config": {"pattern": values["pattern"]}}
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"pattern": spec.config.get("pattern")}
 
     def sentence(self) -> str:
@@ -342,7 +342,7 @@ class PersonalDataForm(TextForm):
         return _detector("pii", config)
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         kinds = spec.config.get("entities") or []
         return {"entities": kinds, "removes": spec.config.get("on_fail") == "fix"}
 
@@ -368,7 +368,7 @@ class TopicsForm(TextForm):
         return _detector("topic", {"topics": values["topics"]})
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"topics": spec.config.get("topics") or []}
 
     def sentence(self) -> str:
@@ -393,7 +393,7 @@ class LinksForm(TemplateForm):
         return _detector("markup", {"allowed_hosts": _lines(values["hosts"]), "threshold": 0.3})
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"hosts": "\n".join(spec.config.get("allowed_hosts") or ())}
 
     def sentence(self) -> str:
@@ -413,7 +413,7 @@ class AttacksForm(TextForm):
         return _detector(values["check"], {})
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         return {"check": spec.check}
 
     def sentence(self) -> str:
@@ -446,7 +446,7 @@ class ModelForm(TextForm):
         }
 
     @classmethod
-    def values_of(cls, spec: GateSpec) -> dict[str, Any]:
+    def values_of(cls, spec: GateSpec) -> dict[str, object]:
         policy = spec.config.get("policy")
         return {"policy": policy, "promote_to_policy": spec.promote_to_policy}
 
@@ -473,7 +473,7 @@ TEMPLATES: Mapping[str, type[TemplateForm]] = {
 }
 
 
-def template_of(version: GateVersion) -> tuple[type[TemplateForm], dict[str, Any]] | None:
+def template_of(version: GateVersion) -> tuple[type[TemplateForm], dict[str, object]] | None:
     """The template that reproduces this version exactly, with its input; None if there is none."""
     try:
         spec = version.to_spec()
@@ -494,7 +494,7 @@ def template_of(version: GateVersion) -> tuple[type[TemplateForm], dict[str, Any
     return None
 
 
-def _detector(check: str, config: dict[str, Any]) -> dict[str, Any]:
+def _detector(check: str, config: dict[str, object]) -> dict[str, object]:
     return {
         "provider": GateProvider.CUSTOM,
         "type": GateType.CUSTOM_CHECK,

@@ -54,7 +54,7 @@ class Judge:
     def __init__(self) -> None:
         self._catalogue = importlib.import_module("apps.gates.detectors.catalogue")
         self._spellings = importlib.import_module("apps.gates.detectors.normalise").Spellings
-        self._read: tuple[str, Any] = ("", self._spellings())
+        self._read: tuple[str, object] = ("", self._spellings())
         self._asked: Callable[[str], tuple[Detection, float]] | None = None
         self._found: Detection | None = None
         library = importlib.import_module("guardrails")
@@ -71,7 +71,7 @@ class Judge:
         reply = {"failed": failed, "score": found.score, "spans": found.spans, "redacted": redacted}
         return {"id": question["id"], **reply}
 
-    def _judged(self, name: str, text: str, config: Mapping[str, Any]) -> tuple[bool, Detection]:
+    def _judged(self, name: str, text: str, config: Mapping[str, object]) -> tuple[bool, Detection]:
         least = self._catalogue.threshold(name, config)
         if self._read[0] != text:  # gates of one run ask about one text, one after the other
             self._read = (text, self._spellings())
@@ -94,7 +94,7 @@ class Judge:
         base: Any = library.Validator  # the library is absent when types are checked
 
         class SilasText(base):  # type: ignore[misc] # a class of an absent library is Any, which strict mypy won't subclass
-            def _validate(self, value: Any, metadata: dict[str, object]) -> Any:
+            def _validate(self, value: object, metadata: dict[str, object]) -> Any:
                 return results.PassResult() if passes(value) else results.FailResult(error_message="found")
 
         registered = library.register_validator(name="silas/text", data_type="string")(SilasText)
@@ -112,7 +112,7 @@ def _silence(library: Any) -> None:
     sender._instance = object.__new__(sender)
 
 
-def _refuse(event: str, args: tuple[Any, ...]) -> None:
+def _refuse(event: str, args: tuple[object, ...]) -> None:
     if event in _REACHING:
         raise PermissionError("connections are refused")
 

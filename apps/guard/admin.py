@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpRequest
 
 from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
@@ -19,13 +20,13 @@ class BudgetAdmin(TenantRowAdmin):
     list_select_related: ClassVar = ["tenant", "deployment"]
     readonly_fields = ("visitor_ref", "task_ref", "window_start", "spent", "reserved")
 
-    def get_exclude(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_exclude(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         """A new limit is for the company or a chatbot; limits of visitors and tasks are set elsewhere and only changed
         here."""
         excluded = super().get_exclude(request, obj)
         return excluded if obj else (*excluded, *self.readonly_fields)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         return super().get_readonly_fields(request, obj) if obj else ()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
 
 from apps.guard.enums import RefusalCode
 from kernel.provenance import Origin, Source, Sources, leaves
@@ -88,7 +87,7 @@ def _words(text: str) -> set[str]:
     return {word for word in words if (len(word) >= _SHORT_WORD if word.isalpha() else len(word) > 2)}
 
 
-def _names(value: Any) -> list[str]:
+def _names(value: object) -> list[str]:
     if isinstance(value, Mapping):
         return [*map(str, value), *(name for part in value.values() for name in _names(part))]
     return [name for part in value for name in _names(part)] if isinstance(value, list | tuple) else []

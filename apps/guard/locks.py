@@ -141,7 +141,7 @@ def _budgets(
     """Budgets as of their windows of `day` or, with `windows`, those named there, as of these. One whose later window
     has begun is left out: an older movement does not change it."""
 
-    def parse(rows: Sequence[tuple[Any, ...]]) -> list[BudgetFacts]:
+    def parse(rows: Sequence[tuple[object, ...]]) -> list[BudgetFacts]:
         found = []
         for row in (Budget.from_db(None, _COLUMNS, values) for values in rows):
             begun = row.window_start

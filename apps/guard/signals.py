@@ -2,7 +2,6 @@
 back with it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from apps.guard.schemas import Admitted, BudgetFacts
 from kernel.events import Event
@@ -11,7 +10,7 @@ from kernel.events import Event
 ATTEMPT = "attempt"
 # (call, its result, the caller's context): a call had its effect. Sent only for calls of an attempt, so that any other
 # call is settled in one statement.
-call_done: Event[[Admitted, Any, Mapping[str, object]]] = Event("call_done")
+call_done: Event[[Admitted, object, Mapping[str, object]]] = Event("call_done")
 
 # (budget, threshold): so many percent of its limit are spent. Sent once for each budget, window and threshold, inside
 # the transaction that passed it.

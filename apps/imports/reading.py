@@ -34,7 +34,7 @@ def read(data: bytes, system: str, name: str) -> tuple[dict[str, Any], bytes]:
     return {"problems": reader.problems[:MAX_PROBLEMS], "records": len(rows)}, blob
 
 
-def _items(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
+def _items(data: bytes, name: str) -> Iterator[tuple[int, object]]:
     """Each item with its line, or its place in the list; None for one that is no JSON."""
     text = data.decode("utf-8-sig", errors="replace")
     if name.lower().endswith(".csv"):
@@ -59,7 +59,7 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _unpacked(whole: Any) -> list[Any]:
+def _unpacked(whole: object) -> list[object]:
     """The list in a page of an API, as deep as it is; an object without one is the only item."""
     for _ in range(3):
         if isinstance(whole, list):
@@ -95,16 +95,16 @@ class _Reader:
 
     def __init__(self, system: str) -> None:
         self.system = system
-        self.contacts: dict[str, dict[str, Any]] = {}
-        self.conversations: list[dict[str, Any]] = []
-        self.replies: list[dict[str, Any]] = []
-        self.problems: list[list[Any]] = []
+        self.contacts: dict[str, dict[str, object]] = {}
+        self.conversations: list[dict[str, object]] = []
+        self.replies: list[dict[str, object]] = []
+        self.problems: list[list[object]] = []
 
     @property
     def is_full(self) -> bool:
         return len(self.contacts) + len(self.conversations) + len(self.replies) >= MAX_RECORDS
 
-    def take(self, line: int, item: Any) -> None:
+    def take(self, line: int, item: object) -> None:
         if not isinstance(item, dict):
             self.problems.append([line, "not_json"])
             return
@@ -121,7 +121,7 @@ class _Reader:
             case _:
                 self.problems.append([line, "not_known"])
 
-    def _contact(self, line: int, item: dict[str, Any]) -> None:
+    def _contact(self, line: int, item: dict[str, object]) -> None:
         if not (own := _id(item.get("id"))):
             self.problems.append([line, "no_id"])
             return
@@ -141,7 +141,7 @@ class _Reader:
             },
         }
 
-    def _conversation(self, line: int, item: dict[str, Any]) -> None:
+    def _conversation(self, line: int, item: dict[str, object]) -> None:
         own = _id(item.get("id"))
         whose, messages = _CONVERSATIONS[self.system](item)
         if not own or not (contact := _id(whose.get("id"))):
@@ -166,7 +166,7 @@ class _Reader:
             }
         )
 
-    def _reply(self, line: int, item: dict[str, Any]) -> None:
+    def _reply(self, line: int, item: dict[str, object]) -> None:
         actions = item.get("actions")
         values = [each for each in actions if isinstance(each, dict)] if isinstance(actions, list) else []
         macro = [_text(each.get("value")) for each in values if str(each.get("field", "")).startswith("comment_value")]
@@ -178,7 +178,7 @@ class _Reader:
         self.replies.append({"kind": "reply", "line": line, "name": " ".join(name.split())[:40], "text": text})
 
 
-def _chatwoot(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+def _chatwoot(item: dict[str, object]) -> tuple[dict[str, object], list[dict[str, str]]]:
     """`message_type`: 0 is the contact's, 1 the team's, 2 an event, 3 a template. A private one is a note."""
     sides = {0: "customer", 1: "team", 3: "bot", "incoming": "customer", "outgoing": "team", "template": "bot"}
     messages = []
@@ -190,7 +190,7 @@ def _chatwoot(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]
     return _dict(_dict(item.get("meta")).get("sender")), messages
 
 
-def _intercom(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+def _intercom(item: dict[str, object]) -> tuple[dict[str, object], list[dict[str, str]]]:
     """Bodies are HTML. Parts of other kinds than comments are events and notes."""
     source, parts = _dict(item.get("source")), _dict(item.get("conversation_parts"))
     said = [{**source, "created_at": item.get("created_at")}]
@@ -205,7 +205,7 @@ def _intercom(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]
     return whose, messages
 
 
-def _zendesk(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+def _zendesk(item: dict[str, object]) -> tuple[dict[str, object], list[dict[str, str]]]:
     """Without comments, the ticket's description is what its requester wrote. One that is not public is a note."""
     requester, messages = item.get("requester_id"), []
     for each in _dicts(item.get("comments")):
@@ -221,28 +221,28 @@ def _zendesk(item: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]
 _CONVERSATIONS = {"chatwoot": _chatwoot, "intercom": _intercom, "zendesk": _zendesk}
 
 
-def _message(sender: str, author: Any, text: str, at: Any) -> dict[str, str]:
+def _message(sender: str, author: object, text: str, at: object) -> dict[str, str]:
     return {"sender": sender, "author": _text(author)[:120], "text": text[:MAX_TEXT], "at": _time(at)}
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def _dicts(value: object) -> list[dict[str, object]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _id(value: Any) -> str:
+def _id(value: object) -> str:
     return str(value)[:100] if isinstance(value, int | str) and not isinstance(value, bool) and str(value) else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     return text.replace("\0", "").encode("utf-8", "ignore").decode().strip()[:MAX_TEXT]
 
 
-def _time(value: Any) -> str:
+def _time(value: object) -> str:
     """As ISO 8601; seconds since 1970 or ISO 8601 in, "" for anything else."""
     try:
         if isinstance(value, int | float) or (isinstance(value, str) and value.isdecimal()):
@@ -266,7 +266,7 @@ class _Plain(HTMLParser):
         self.parts.append(data)
 
 
-def _plain(body: Any) -> str:
+def _plain(body: object) -> str:
     """The text of a piece of HTML."""
     parser = _Plain()
     parser.feed(_text(body))

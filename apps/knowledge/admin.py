@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest
 
 from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
@@ -31,13 +32,13 @@ class CollectionAdmin(TenantRowAdmin):
     search_fields = ("name", "title")
     readonly_fields = ("chunk_count", "created_at")
 
-    def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         event = AuditEvent.COLLECTION_CHANGED if change else AuditEvent.COLLECTION_OPENED
         with tenant_scope(obj.tenant_id):
             super().save_model(request, obj, form, change)
             record(event, actor=_actor(request), subject=f"collection:{obj.id}")
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
 
@@ -52,7 +53,7 @@ class DocumentAdmin(BaseAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def delete_model(self, request: HttpRequest, obj: Document) -> None:

@@ -98,7 +98,7 @@ class SubmissionRequest(RequestSerializer):
     website = serializers.CharField(required=False, max_length=600, help_text="An address; the pages below it are read")
     file = serializers.FileField(required=False, help_text=f"In `multipart/form-data`: {', '.join(intake.KINDS)}")
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         if sorted(attrs) not in (["file"], ["text", "title"], ["website"]):
             raise serializers.ValidationError(gettext("Send a title and a text, a website, or a file."))
         return attrs
@@ -277,7 +277,7 @@ class SearchModels(_KnowledgeView):
         asyncio.run(search_settings.choose(self.caller.tenant_id, place, **sent, actor=self.caller.actor))
         return with_etag(self._shown())
 
-    def _shown(self) -> dict[str, Any]:
+    def _shown(self) -> dict[str, object]:
         with tenant_scope(self.caller.tenant_id):
             row = search_settings.current()
         nothing = {"deployment_id": None, "embedding_model": "", "reranker": "", "embedded": 0, "total": 0}

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchVector
@@ -59,7 +58,7 @@ class DocumentPlace:
 
 
 def ingest(
-    tenant: Any,
+    tenant: object,
     *,
     collection: str,
     paths: Sequence[Path],
@@ -88,7 +87,12 @@ def ingest(
 
 
 def preview_ingest(
-    tenant: Any, *, collection: str, paths: Sequence[Path], root: Path | None = None, progress: Progress | None = None
+    tenant: object,
+    *,
+    collection: str,
+    paths: Sequence[Path],
+    root: Path | None = None,
+    progress: Progress | None = None,
 ) -> IngestPreview:
     """Read what `ingest` would read and compare it with the stored documents; writes nothing. Opens its own scopes."""
     with tenant_scope(tenant):
@@ -245,7 +249,7 @@ def _expected_outcome(known: _Fingerprint | None, document: ParsedDocument) -> O
     return Outcome.UNCHANGED if known == fingerprint else Outcome.REINDEXED
 
 
-def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDocument, *, actor: str) -> Outcome:
+def _store(tenant: object, collection_id: UUID, reference: str, document: ParsedDocument, *, actor: str) -> Outcome:
     pieces = chunks.split(document.text, title=document.title)
     vectors = embedding.embed_all([f"{piece.context}\n{piece.text}" for piece in pieces])
     with tenant_scope(tenant):

@@ -27,7 +27,7 @@ from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 
-_REFUSALS: dict[int, Any] = {
+_REFUSALS: dict[int, object] = {
     401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
     403: OpenApiResponse(description="`forbidden_role`: not an owner"),
     404: OpenApiResponse(description="`not_found`: unknown or foreign"),
@@ -170,7 +170,7 @@ class Source(OwnersView):
         return Response(status=204)
 
 
-def _editable(source: KnowledgeSource) -> list[Any]:
+def _editable(source: KnowledgeSource) -> list[object]:
     """What people decide of a source; runs change the rest."""
     return [str(source.pk), source.every_hours, source.enabled]
 

@@ -123,7 +123,7 @@ def _by_text(
     """By words and meaning, by words, or the newest; nothing for a strategy of the graph."""
     if strategy not in _BY:
         return []
-    values: list[Any] = [
+    values: list[object] = [
         current_tenant_id(),
         [str(scope) for scope in scopes],
         [tier.value for tier in tiers],

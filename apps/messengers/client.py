@@ -55,7 +55,7 @@ async def call(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
-    body: Mapping[str, Any] | None = None,
+    body: Mapping[str, object] | None = None,
     form: Mapping[str, str] | None = None,
     files: Mapping[str, tuple[str, bytes, str]] | None = None,
     judged: Collection[int] = (),

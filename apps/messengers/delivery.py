@@ -114,7 +114,7 @@ def _is_here(received_at: datetime | None) -> bool:
     return received_at is not None and now() - received_at < HERE_FOR
 
 
-def enqueue_notice(thread: ChannelThread, notice: Notice, **about: Any) -> None:
+def enqueue_notice(thread: ChannelThread, notice: Notice, **about: object) -> None:
     payload = {"notice": notice.value, **about}
     enqueue(Kind.CHANNEL_DELIVERY, scope_id=thread.pk, payload=payload, message_id=f"notice:{uuid4()}")
 

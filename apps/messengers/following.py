@@ -7,7 +7,6 @@ Nothing is sent to an address but the link before it was confirmed. A confirmed 
 from __future__ import annotations
 
 import secrets
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -41,7 +40,7 @@ def can_follow(deployment_id: UUID) -> bool:
     return _mailboxes(deployment_id).exists()
 
 
-def offered(deployment_id: UUID) -> dict[str, Any]:
+def offered(deployment_id: UUID) -> dict[str, object]:
     """What the widget is told of ways to go on elsewhere. Inside the tenant's scope."""
     names = {row.kind: str(ChannelKind(row.kind).label) for row in _linked(deployment_id)}
     places = [{"channel": kind, "name": name} for kind, name in names.items()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -106,14 +105,14 @@ def _no_more() -> None:
     return None
 
 
-def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, Any], int] | None:
+def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, object], int] | None:
     row = Channel.objects.filter(pk=channel_id, enabled=True).first()
     if row is None or not ports.adapter_of(row.kind).polls(row.settings):
         return None
     return ports.adapter_of(row.kind), place_of(row), dict(row.kept), row.version
 
 
-def _note_look(channel_id: UUID, version: int, kept: dict[str, Any]) -> bool:
+def _note_look(channel_id: UUID, version: int, kept: dict[str, object]) -> bool:
     """Store what a watch keeps. False for a channel that was changed or turned off since the watch began."""
     row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True, version=version).first()
     if row is None:
@@ -123,7 +122,7 @@ def _note_look(channel_id: UUID, version: int, kept: dict[str, Any]) -> bool:
     return True
 
 
-def _note_poll(channel_id: UUID, kept: dict[str, Any], refusal: NotSent | None) -> datetime | None:
+def _note_poll(channel_id: UUID, kept: dict[str, object], refusal: NotSent | None) -> datetime | None:
     """When to look again; None for a channel that was turned off meanwhile."""
     row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True).first()
     if row is None:
@@ -132,7 +131,7 @@ def _note_poll(channel_id: UUID, kept: dict[str, Any], refusal: NotSent | None) 
     return now() + timedelta(seconds=max(settings.CHANNEL_POLL_SECONDS, refusal.retry_after or 300 if refusal else 0))
 
 
-def _keep(row: Channel, kept: dict[str, Any], refusal: NotSent | None) -> None:
+def _keep(row: Channel, kept: dict[str, object], refusal: NotSent | None) -> None:
     row.kept = kept
     if refusal:
         row.problem, row.problem_at = refusal.code, now()

@@ -127,10 +127,10 @@ def note_receipts(tenant_id: UUID, channel_id: UUID, receipts: list[Receipt]) ->
                 rows.filter(state__in=earlier).update(state=receipt.state, changed_at=now())
 
 
-def held_of(message: Inbound) -> dict[str, Any]:
+def held_of(message: Inbound) -> dict[str, object]:
     """A message without its files' bytes, as JSON."""
     names = ("external_id", "key", "peer", "text", "name", "sender", "language", "choice")
-    told: dict[str, Any] = {name: getattr(message, name) for name in names}
+    told: dict[str, object] = {name: getattr(message, name) for name in names}
     return told | {
         "reference": dict(message.reference),
         "files": [{"name": file.name, "ref": file.ref} for file in message.files],

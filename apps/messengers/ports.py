@@ -193,7 +193,7 @@ class NotSent(Exception):
         *,
         retry_after: float | None = None,
         opted_out: bool = False,
-        reference: Mapping[str, Any] | None = None,
+        reference: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(code)
         self.code, self.retry_after, self.opted_out = code[:60], retry_after, opted_out
@@ -270,7 +270,7 @@ class Adapter:
         or missing signature, `ValueError` for a body that is not the provider's. Nothing is called and stored here."""
         raise ValueError("this channel takes no calls")
 
-    def polls(self, settings: Mapping[str, Any]) -> bool:
+    def polls(self, settings: Mapping[str, object]) -> bool:
         """Whether the provider has to be asked for new messages (`poll`)."""
         return False
 
@@ -279,7 +279,7 @@ class Adapter:
         tenant_id: UUID,
         channel_id: UUID,
         place: Place,
-        kept: dict[str, Any],
+        kept: dict[str, object],
         go_on: Callable[[], Awaitable[bool]],
     ) -> None:
         """Ask the provider for new messages and hand them in; `kept` is stored afterwards. An adapter whose provider

@@ -182,7 +182,7 @@ def _opened(channel_id: UUID) -> tuple[Adapter, ports.Place]:
     return ports.adapter_of(row.kind), place_of(row)
 
 
-def _note_connection(channel_id: UUID, problem: str, found: dict[str, Any], actor: str) -> Channel:
+def _note_connection(channel_id: UUID, problem: str, found: dict[str, object], actor: str) -> Channel:
     row = queries.lock_channel(channel_id)
     row.problem, row.problem_at = problem, now() if problem else None
     row.settings = {**row.settings, **found}

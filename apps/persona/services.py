@@ -65,8 +65,8 @@ def give_feedback(deployment: Deployment, kind: EventType, *, actor: str) -> Per
 
 
 def move_mood(
-    kept: Mapping[str, Any], events: list[EventType], *, deployment_id: UUID, session_id: UUID
-) -> dict[str, Any]:
+    kept: Mapping[str, object], events: list[EventType], *, deployment_id: UUID, session_id: UUID
+) -> dict[str, object]:
     """Return what a conversation keeps of its mood after a turn, and record the events. `kept` is what it kept before:
     moods and `at`, the time of its last change in ISO 8601; unchanged without events or too soon after the last."""
     moment = now()
@@ -92,7 +92,7 @@ def move_mood(
     return {**mood, "at": moment.isoformat()}
 
 
-def tone_of_turn(baseline: rules.Axes, kept_mood: Mapping[str, Any], text: str, *, in_group: bool = False) -> Tone:
+def tone_of_turn(baseline: rules.Axes, kept_mood: Mapping[str, object], text: str, *, in_group: bool = False) -> Tone:
     """Return the tone for a message. A stored mood that cannot be read counts as neutral: a personality never stops a
     turn."""
     context = rules.detect_context(text, in_group=in_group)

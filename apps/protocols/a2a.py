@@ -296,13 +296,13 @@ def _in_state(asked: _Request, rows: QuerySet[Any], sessions: QuerySet[ChatSessi
     return rows.filter(is_last=True, session__in=[pk for pk, state in states.items() if state == status])
 
 
-def _asked_of(task: Task, text: str) -> dict[str, Any]:
+def _asked_of(task: Task, text: str) -> dict[str, object]:
     """The history of a task: the message that began it. What was answered is among its artifacts."""
     asked = {"messageId": task.id, "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"history": [asked | {"taskId": task.id, "contextId": task.context_id}]}
 
 
-def _number(params: Mapping[str, Any], name: str, *, least: int, usual: int, most: int = 2**31 - 1) -> int:
+def _number(params: Mapping[str, object], name: str, *, least: int, usual: int, most: int = 2**31 - 1) -> int:
     value = params.get(name)
     if value is None:
         return usual
@@ -381,7 +381,7 @@ def _take_message(asked: _Request) -> tuple[Task, frozenset[UUID]]:
     return Task(thread, conversation.say(thread, text, message_id=message["messageId"])), frozenset()
 
 
-def _content_of(message: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _content_of(message: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     """The text of its parts, and the object of its data part."""
     parts = message.get("parts")
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
@@ -393,7 +393,7 @@ def _content_of(message: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return "\n".join(texts), objects[0] if objects else {}
 
 
-def _answer_task(task: Task, text: str, data: Mapping[str, Any]) -> frozenset[UUID]:
+def _answer_task(task: Task, text: str, data: Mapping[str, object]) -> frozenset[UUID]:
     """Answer the card or question that `data` names as `id`, or the one question that is open; with text alone by the
     value of an option or in the customer's own words."""
     progress = _read(task)
@@ -492,7 +492,7 @@ class _Progress:
     def end(self) -> dict[str, Any]:
         return self._update("statusUpdate", status=self._status(self._waits_for()))
 
-    def updates_of(self, step: Step) -> Iterator[dict[str, Any]]:
+    def updates_of(self, step: Step) -> Iterator[dict[str, object]]:
         match step:
             case Delta() if not self._is_over:
                 yield self._artifact(f"turn-{step.turn}", step.text, grows=True)
@@ -503,7 +503,7 @@ class _Progress:
             case Call() | Delta():
                 pass
 
-    def _entry(self, entry: ChronicleEntry) -> Iterator[dict[str, Any]]:
+    def _entry(self, entry: ChronicleEntry) -> Iterator[dict[str, object]]:
         self._is_over = self._is_over or _is_asked(entry)
         if self._is_over:
             return
@@ -515,7 +515,7 @@ class _Progress:
             parts = [{"text": entry.text}, {"data": entry.payload}]
             yield self._update("statusUpdate", status=self._status(parts, state=WORKING))
 
-    def _artifact(self, artifact_id: str, text: str, *, grows: bool) -> dict[str, Any]:
+    def _artifact(self, artifact_id: str, text: str, *, grows: bool) -> dict[str, object]:
         """A piece is appended; the recorded text replaces what was shown while it grew."""
         piece = {"artifactId": artifact_id, "parts": [{"text": text}]}
         appends = grows and artifact_id in self._artifacts
@@ -523,20 +523,20 @@ class _Progress:
         self._artifacts[artifact_id] = {**piece, "parts": [{"text": before + text}]}
         return self._update("artifactUpdate", artifact=piece, append=appends, lastChunk=not grows)
 
-    def _update(self, kind: str, **fields: Any) -> dict[str, Any]:
+    def _update(self, kind: str, **fields: Any) -> dict[str, object]:
         return {kind: {"taskId": self._task.id, "contextId": self._task.context_id, **fields}}
 
-    def _status(self, parts: list[dict[str, Any]], *, state: str = "") -> dict[str, Any]:
+    def _status(self, parts: list[dict[str, object]], *, state: str = "") -> dict[str, object]:
         moment = (self._moment or now()).isoformat()
-        status: dict[str, Any] = {"state": state or self.state, "timestamp": moment}
+        status: dict[str, object] = {"state": state or self.state, "timestamp": moment}
         if parts:
             message = {"messageId": f"{self._task.id}.{moment}", "role": "ROLE_AGENT", "parts": parts}
             status["message"] = {**message, "taskId": self._task.id, "contextId": self._task.context_id}
         return status
 
-    def _waits_for(self) -> list[dict[str, Any]]:
+    def _waits_for(self) -> list[dict[str, object]]:
         """What the other agent has to answer, with the ids to answer by."""
-        parts: list[dict[str, Any]] = []
+        parts: list[dict[str, object]] = []
         for prompt in self.prompts:
             options = prompt.payload["options"]
             asked = {"id": str(prompt.pk), "options": options, "allow_freetext": prompt.payload["allow_freetext"]}
@@ -591,17 +591,17 @@ async def _answer(asked: _Request, task: Task, run: Run) -> AsyncIterator[str]:
         await steps.aclose()
 
 
-def _line(content: Mapping[str, Any]) -> str:
+def _line(content: Mapping[str, object]) -> str:
     return f"data: {json.dumps(content)}\n\n"
 
 
-def _success(rpc_id: str | int | None, result: Mapping[str, Any]) -> dict[str, Any]:
+def _success(rpc_id: str | int | None, result: Mapping[str, object]) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": rpc_id, "result": result}
 
 
-def _failure(rpc_id: str | int | None, error: Exception) -> dict[str, Any]:
+def _failure(rpc_id: str | int | None, error: Exception) -> dict[str, object]:
     """A refusal of ours has its code as the reason, as in the REST API."""
-    described: dict[str, Any]
+    described: dict[str, object]
     if isinstance(error, serializers.ValidationError):
         error = invalid(*error.detail)
     if isinstance(error, RpcError):

@@ -133,7 +133,7 @@ def _parse(request: Request) -> RunAgentInput:
     return asked
 
 
-def _given(asked: RunAgentInput) -> dict[str, Any]:
+def _given(asked: RunAgentInput) -> dict[str, object]:
     props = asked.forwarded_props if isinstance(asked.forwarded_props, Mapping) else {}
     state = asked.state if isinstance(asked.state, Mapping) else {}
     return {**({"identity_token": state["identity_token"]} if "identity_token" in state else {}), **props}
@@ -196,7 +196,7 @@ class _Told:
 
     def __init__(self, asked: RunAgentInput, thread: Thread) -> None:
         self._asked, self._thread = asked, thread
-        self._messages: dict[str, Any] = {each.id: each for each in asked.messages}
+        self._messages: dict[str, object] = {each.id: each for each in asked.messages}
         self._held = frozenset(self._messages)
         self._growing, self._text = "", ""
         self._calls = set[UUID]()

@@ -159,7 +159,7 @@ class _Look:
     calls: list[tuple[int, Call]]
 
 
-def open_thread(caller: Caller, deployment_id: UUID, session_id: UUID, given: Mapping[str, Any]) -> Thread:
+def open_thread(caller: Caller, deployment_id: UUID, session_id: UUID, given: Mapping[str, object]) -> Thread:
     """Resume the caller's conversation or begin one with this id. `given`: what it says of its customer, with the
     fields of `NewConversation`; others are ignored.
 
@@ -372,7 +372,7 @@ async def _receive(layer: Any, channel: str, events: asyncio.Queue[dict[str, Any
             await events.put(event)
 
 
-async def _steps(run: Run, events: asyncio.Queue[dict[str, Any]]) -> AsyncGenerator[Step | None]:
+async def _steps(run: Run, events: asyncio.Queue[dict[str, object]]) -> AsyncGenerator[Step | None]:
     thread, after, calls = run.thread, run.after, dict[UUID, Call]()
     looked = await in_scope(thread.tenant_id, _look, thread, after, -1)
     first_call = max((seq for seq, _ in looked.calls), default=-1)

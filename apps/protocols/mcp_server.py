@@ -138,7 +138,7 @@ class ReadingTool:
         )
 
 
-def _in_database(step: Callable[[Deployment, dict[str, Any]], Any]) -> Callable[..., Awaitable[Any]]:
+def _in_database(step: Callable[[Deployment, dict[str, Any]], object]) -> Callable[..., Awaitable[object]]:
     """What answers a tool by reading in the scope of the deployment's tenant."""
 
     async def answer(_: Caller, deployment: Deployment, asked: dict[str, Any]) -> Any:
@@ -286,7 +286,7 @@ def create_server() -> Server[Any]:
     return Server("silas", version="1", instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def _call(caller: Caller, deployment: Deployment, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+async def _call(caller: Caller, deployment: Deployment, name: str, arguments: Mapping[str, object]) -> CallToolResult:
     """The answer of a tool, or its refusal with code and message."""
     try:
         tool = TOOLS.get(name)
@@ -303,7 +303,7 @@ async def _call(caller: Caller, deployment: Deployment, name: str, arguments: Ma
     return _result(answer)
 
 
-def _result(answer: Any, *, is_error: bool = False) -> CallToolResult:
+def _result(answer: object, *, is_error: bool = False) -> CallToolResult:
     """Characters that a person would not see are written as JSON escapes, so that an assistant is told of them."""
     text = json.dumps(answer, ensure_ascii=False, default=str)
     if has_hidden_characters(text):

@@ -83,7 +83,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     _form_due = False
     _has_closed = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._speaking = TokenBucket(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
         self._typing = TokenBucket(limits.TYPING_BURST, limits.TYPING_A_SECOND)
@@ -340,12 +340,12 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             self.epoch = frame["epoch"]
         await self._send(frame)
 
-    async def _error(self, code: ErrorCode, message: StrOrPromise, **extra: Any) -> None:
+    async def _error(self, code: ErrorCode, message: StrOrPromise, **extra: object) -> None:
         with in_language(*_browser_languages(self.scope["headers"])):
             text = str(message)
         await self._send({"type": "error", "code": code, "message": text, **extra})
 
-    async def _send(self, frame: dict[str, Any]) -> None:
+    async def _send(self, frame: dict[str, object]) -> None:
         await self.send(text_data=json.dumps(frame))
 
 

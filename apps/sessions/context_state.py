@@ -39,7 +39,7 @@ class Focus:
             forgettings=int(kept.get("forgettings", 0)),
         )
 
-    def as_kept(self) -> dict[str, Any]:
+    def as_kept(self) -> dict[str, object]:
         return asdict(self)
 
     def without_memory(self, seq: int) -> Focus:

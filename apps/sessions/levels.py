@@ -8,7 +8,6 @@ writes grants.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from apps.access.grants import Passed, grant_of, kept_gates, moved_grant
 from apps.access.rules import PUBLIC, AccessController, Grant, Level
@@ -56,7 +55,7 @@ def _write(session: ChatSession, grant: Grant, *, earned: bool) -> None:
 
 
 def _tell(session: ChatSession) -> None:
-    payload: dict[str, Any] = {"level": session.level}
+    payload: dict[str, object] = {"level": session.level}
     if session.level != PUBLIC and session.level_expires_at:
         payload["expires_at"] = session.level_expires_at.isoformat()
     chronicle.append(session, kind=EntryKind.ACCESS, sender=Sender.SYSTEM, payload=payload, taint=Taint.AUTH)

@@ -55,9 +55,9 @@ class ChatSession(TenantModel):
     # When its words were forgotten (`apps.sessions.retention`); what was said later is kept anew.
     forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     # What its windows are laid out by (`apps.sessions.context_state`).
-    focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    focus: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict)
     # The mood of the chatbot in this conversation (`apps.persona.services.move_mood`).
-    mood: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, db_default={})
+    mood: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict, db_default={})
     # The program or member who started it over the API; empty for a visitor.
     started_by = models.CharField(max_length=80, blank=True, default="", db_default="")
     # The channel by which its visitor is reached beside the widget, or instead of it; empty for the widget alone.

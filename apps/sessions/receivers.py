@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.access.rules import PUBLIC
@@ -75,7 +74,7 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
-    payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
+    payload: dict[str, object] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": progress.next_steps} if progress.next_steps else {}
     if progress.changes is not None:
@@ -89,7 +88,7 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 
-def _waiting(values: Sequence[Change], *, verified: bool) -> dict[str, Any]:
+def _waiting(values: Sequence[Change], *, verified: bool) -> dict[str, object]:
     """What a request that waits for approval would change, and how long a decision usually takes, where that is
     known. Only a visitor who is `verified` at this moment reads what their records hold now."""
     told = [change if verified else replace(change, before="") for change in values]

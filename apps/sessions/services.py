@@ -7,7 +7,6 @@ A message is committed, numbered and queued for an answer in one transaction bef
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -96,7 +95,7 @@ def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
     return found
 
 
-def _begin(deployment: Deployment, resume_token: str, locale: str, **fields: Any) -> ChatSession:
+def _begin(deployment: Deployment, resume_token: str, locale: str, **fields: object) -> ChatSession:
     moment = now()
     session = ChatSession(
         deployment=deployment,

@@ -8,7 +8,6 @@ resolved, forgotten) has no effect.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards import pauses
@@ -103,7 +102,7 @@ def _seconds(state: TurnState, held: Held) -> int | None:
 
 
 def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, object]:
-    kept: dict[str, Any] = {
+    kept: dict[str, object] = {
         "seq": state.message.seq,
         "epoch": state.epoch,
         "forgettings": state.focus.forgettings,

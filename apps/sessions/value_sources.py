@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from apps.access.levels import KNOWLEDGE_TOOL
 from apps.sessions.enums import Sender
@@ -88,7 +87,7 @@ def _brought_by(heard: Heard, tool: ToolSpec | None) -> str:
     return clean_label(" ".join(filter(None, (heard.tool, f"of {server}" if server else "", ", ".join(asked[:1])))))
 
 
-def _host(value: Any) -> str:
+def _host(value: object) -> str:
     """The host that an address of the web names, or ""."""
     return host_of(value, schemes=("https", "http")) if isinstance(value, str) and "://" in value else ""
 

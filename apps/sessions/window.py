@@ -93,7 +93,7 @@ def words_of(tool: ToolBrief | ToolSpec) -> str:
     return "\n".join([tool.description, *(f"{name}: {question}" for name, question in tool.ask.items())])
 
 
-def record_of(state: TurnState) -> dict[str, Any] | None:
+def record_of(state: TurnState) -> dict[str, object] | None:
     """What the turn's model saw, as ids, marks and counts: the window, and the tools it was told of or not."""
     if state.window is None:
         return None
@@ -103,13 +103,13 @@ def record_of(state: TurnState) -> dict[str, Any] | None:
     record["zones"][Zone.SYSTEM.value]["items"] += told
     record["evicted"] += left
     record["evicted_count"] += len(left)
-    marks: dict[str, Any] = {"untold": state.untold, "rewritten": state.text != state.message.text}
+    marks: dict[str, object] = {"untold": state.untold, "rewritten": state.text != state.message.text}
     marks["release"] = state.settings.number
     marks["prompts"] = list(state.prompts)
     return record | {"level": state.access.grant.level, "fixed": ROLE_TOKENS} | marks
 
 
-def _tools(state: TurnState) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _tools(state: TurnState) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Those told of, and those that found no room; a turn that stopped before step 6 told of none."""
     if not state.tools:
         return [], []

@@ -105,7 +105,7 @@ def run_simulation(
     deployment: Deployment,
     suite: SimulationSuite,
     *,
-    overrides: Overrides | Mapping[str, Any] | None = None,
+    overrides: Overrides | Mapping[str, object] | None = None,
     snapshot: str = "",
     budget_usd: Decimal | None = None,
     only: str = "",

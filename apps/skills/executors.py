@@ -14,7 +14,7 @@ from typing import Any
 from apps.skills.enums import Executor
 
 MAX_CODE, MAX_WORDS, MAX_WORD = 10_000, 20, 200
-ARGS: Mapping[Executor, Mapping[str, Any]] = {
+ARGS: Mapping[Executor, Mapping[str, object]] = {
     Executor.PYTHON: {
         "type": "object",
         "properties": {"code": {"type": "string", "minLength": 1, "maxLength": MAX_CODE, "title": "Python code"}},

@@ -8,7 +8,6 @@ the same name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
 from uuid import UUID
 
 from apps.guard.enums import Intent
@@ -89,7 +88,7 @@ def web_search_tool_of(terms: SearchTerms | None) -> tuple[OutsideToolSpec, ...]
 
 
 def _spec(tool: RemoteTool) -> OutsideToolSpec:
-    card: dict[str, Any] = {}
+    card: dict[str, object] = {}
     if tool.acting:
         card = {
             "intent": stored_text("Let {server} carry out: {action}").format(

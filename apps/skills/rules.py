@@ -109,7 +109,7 @@ def decides_destination(tool: ToolSpec, name: str, value: object) -> bool:
 
     The tool's author names such arguments (`decides`), beside those whose name or format says so.
     """
-    properties: Mapping[str, Any] = tool.args.get("properties") or {}
+    properties: Mapping[str, object] = tool.args.get("properties") or {}
     schema = properties.get(name)
     declared = str(schema.get("format", "")) if isinstance(schema, Mapping) else ""
     return (
@@ -145,7 +145,7 @@ def amounts_in(value: object) -> list[str]:
     return [(leaf[1] or leaf[2]).rstrip(".,'") for leaf in matches]
 
 
-def _names(value: Any) -> Iterator[str]:
+def _names(value: object) -> Iterator[str]:
     """Yield the names in all objects inside."""
     if isinstance(value, Mapping):
         yield from map(str, value)
@@ -198,7 +198,7 @@ def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ..
     return tuple(changes)
 
 
-def fill(template: str, args: Mapping[str, Any]) -> str:
+def fill(template: str, args: Mapping[str, object]) -> str:
     """Return the template with `{name}` replaced by the argument's plain text; a missing one is left out."""
     return " ".join(_SLOT.sub(lambda slot: _plain(args.get(slot[1], "")), template).split())
 
@@ -257,7 +257,7 @@ def _fact(
     return fact
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

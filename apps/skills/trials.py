@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from django.db.models import Q
@@ -191,7 +191,7 @@ def withdraw_unanswered(card: Card) -> None:
 def withdraw(version: SkillVersion, reason: str) -> None:
     """Withdraw the version; the same content may be proposed again."""
     change_status(version, SkillStatus.WITHDRAWN, report={**version.report, "withdrawn": reason})
-    data: dict[str, Any] = {**audit_data(version), "reason": reason}
+    data: dict[str, object] = {**audit_data(version), "reason": reason}
     record(AuditEvent.SKILL_WITHDRAWN, subject=f"skill:{version.pk}", data=data)
 
 

@@ -7,7 +7,7 @@ for its own company alone. A tenant that requires a second factor is closed to m
 
 from __future__ import annotations
 
-from typing import Any
+from django.contrib.sessions.backends.base import SessionBase
 
 from apps.tenants.models import LoginPasskey, Membership, Tenant, Totp, User
 from apps.tenants.queries import memberships_of
@@ -19,7 +19,7 @@ from kernel.language import gettext
 ONLY_TENANT, METHOD, LOGIN = "login_only_tenant", "login_method", "login_id"
 
 
-def memberships_in(session: Any, user: User) -> list[Membership]:
+def memberships_in(session: SessionBase, user: User) -> list[Membership]:
     """The user's memberships that this session may enter, with their tenants, oldest first."""
     memberships, only = memberships_of(user), session.get(ONLY_TENANT, "")
     return [row for row in memberships if str(row.tenant_id) == only] if only else memberships
@@ -30,7 +30,7 @@ def has_second_factor(user: User) -> bool:
     return confirmed.exists() or LoginPasskey.objects.filter(user_id=user.pk).exists()
 
 
-def lacks_second_factor(session: Any, user: User, tenant: Tenant) -> bool:
+def lacks_second_factor(session: SessionBase, user: User, tenant: Tenant) -> bool:
     """Whether the tenant requires a second factor that the user does not have.
 
     A company's provider asks for its own.
@@ -38,7 +38,7 @@ def lacks_second_factor(session: Any, user: User, tenant: Tenant) -> bool:
     return tenant.second_factor_required and not session.get(ONLY_TENANT) and not has_second_factor(user)
 
 
-def require_second_factor(session: object, user: User, tenant: Tenant) -> None:
+def require_second_factor(session: SessionBase, user: User, tenant: Tenant) -> None:
     """Raises 403 `second_factor_required`."""
     if lacks_second_factor(session, user, tenant):
         message = gettext("{name} requires two-factor authentication. Set it up under My account first.").format(

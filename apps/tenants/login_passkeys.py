@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.sessions.backends.base import SessionBase
 from django.core.cache import cache
 from django.db import transaction
 
@@ -43,7 +44,7 @@ def passkeys_of(user: User) -> list[LoginPasskey]:
     return list(LoginPasskey.objects.filter(user_id=user.pk))
 
 
-def begin_registration(session: object, user: User, *, rp_id: str, origin: str) -> dict[str, object]:
+def begin_registration(session: SessionBase, user: User, *, rp_id: str, origin: str) -> dict[str, object]:
     """What `navigator.credentials.create` is called with. Raises `SilasError`: `passkey_needs_a_name`,
     `too_many_passkeys` 409."""
     _require_name(rp_id)
@@ -64,7 +65,7 @@ def begin_registration(session: object, user: User, *, rp_id: str, origin: str) 
     )
 
 
-def finish_registration(session: Any, user: User, *, name: str, credential: str) -> list[str]:
+def finish_registration(session: SessionBase, user: User, *, name: str, credential: str) -> list[str]:
     """Believe a new passkey; the recovery codes that come with a person's first factor, else nothing.
 
     Raises `NotBelieved` 409, `SilasError("passkey_known")` 409.
@@ -100,7 +101,7 @@ def remove(passkey_id: UUID, *, user: User) -> None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
 
-def begin_login(session: object, *, rp_id: str, origin: str, user: User | None = None) -> dict[str, object]:
+def begin_login(session: SessionBase, *, rp_id: str, origin: str, user: User | None = None) -> dict[str, object]:
     """What `navigator.credentials.get` is called with: of `user` after their password, of anybody without."""
     _require_name(rp_id)
     known: Iterable[str] = ()
@@ -116,7 +117,7 @@ def begin_login(session: object, *, rp_id: str, origin: str, user: User | None =
     )
 
 
-def finish_login(session: object, *, credential: str, user: User | None = None) -> User:
+def finish_login(session: SessionBase, *, credential: str, user: User | None = None) -> User:
     """Whose passkey answered; of `user` where one was named. Raises `NotBelieved` 409."""
     asked = _spend(session, _LOG_IN, credential, user=user)
     passkey = _passkey_of(credential, user)
@@ -132,7 +133,7 @@ def finish_login(session: object, *, credential: str, user: User | None = None) 
     return passkey.user
 
 
-def _ask(session: Any, purpose: str, *, user: User | None, rp_id: str, origin: str) -> bytes:
+def _ask(session: SessionBase, purpose: str, *, user: User | None, rp_id: str, origin: str) -> bytes:
     challenge = os.urandom(32)
     session[_ASKED] = {
         "purpose": purpose,
@@ -145,7 +146,7 @@ def _ask(session: Any, purpose: str, *, user: User | None, rp_id: str, origin: s
     return challenge
 
 
-def _spend(session: Any, purpose: str, answered: str, *, user: User | None) -> dict[str, Any]:
+def _spend(session: SessionBase, purpose: str, answered: str, *, user: User | None) -> dict[str, Any]:
     """Spend and return the session's last challenge, if this answers it and it is unanswered."""
     asked: dict[str, Any] = session.pop(_ASKED, {})
     try:

@@ -15,9 +15,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import transaction
+from django.http import HttpRequest
 from redis.exceptions import RedisError
 
 from apps.audit.enums import AuditEvent
@@ -63,7 +65,7 @@ def begin(request: Any, user: User) -> None:
     _is_news(str(row.pk))
 
 
-def seen(session: Any) -> None:
+def seen(session: SessionBase) -> None:
     """Record activity, at most every few minutes."""
     login_id = session.get(LOGIN, "")
     if login_id and _is_news(login_id):
@@ -101,7 +103,7 @@ def end(login_id: UUID, *, user: User) -> None:
         raise NotFound()
 
 
-def end_others(session: Any, user: User) -> int:
+def end_others(session: SessionBase, user: User) -> int:
     """Every login of the person but this session's; returns how many."""
     return _end(Login.objects.filter(user_id=user.pk).exclude(session_key=session.session_key), user)
 
@@ -110,12 +112,12 @@ def end_all(user: User) -> int:
     return _end(Login.objects.filter(user_id=user.pk), user)
 
 
-def forget(session: Any) -> None:
+def forget(session: SessionBase) -> None:
     """The person logs out here."""
     Login.objects.filter(session_key=session.session_key or "").delete()
 
 
-def keep_after_password_change(request: Any, user: User) -> None:
+def keep_after_password_change(request: HttpRequest, user: User) -> None:
     """This session goes on under the new password and a new key; every other one ends."""
     update_session_auth_hash(request, user)
     request.session.save()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -40,7 +39,7 @@ def with_logins(rows: list[Membership]) -> list[Membership]:
     protected = users_with_second_factor(ids)
     # Oldest first, so the newest login of each user wins.
     logins = Login.objects.filter(user_id__in=ids).order_by("seen_at").values_list("user_id", "seen_at")
-    last_seen: dict[UUID, Any] = dict(logins)
+    last_seen: dict[UUID, object] = dict(logins)
     for row in rows:
         row.__dict__.update(
             has_factor=row.user_id in protected, last_seen=last_seen.get(row.user_id) or row.user.last_login

@@ -139,7 +139,7 @@ def _endpoint(found: dict[str, object], name: str) -> str:
     return url
 
 
-def _fetched(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:
+def _fetched(url: str, form: dict[str, str] | None = None) -> dict[str, object]:
     """The JSON object at this address, posted to with `form`."""
     try:
         answer = asyncio.run(asyncio.wait_for(_requested(url, form), _WHOLE_SECONDS))

@@ -70,7 +70,7 @@ def remove_item(kind: PolicyKind, name: str) -> None:
     _change(kind, {name: None})
 
 
-def digest(value: Mapping[str, Any]) -> str:
+def digest(value: Mapping[str, object]) -> str:
     return sha256_hex(canonical_json(value))
 
 
@@ -204,7 +204,7 @@ def _sealed(tenant_id: UUID, kind: PolicyKind, version: int, after: Items) -> Po
     return PolicySeal(tenant_id=tenant_id, kind=kind, version=version, items=text, signature=signature, sealed_at=now())
 
 
-def _fields(tenant_id: UUID | None, kind: PolicyKind, version: int, text: str) -> dict[str, Any]:
+def _fields(tenant_id: UUID | None, kind: PolicyKind, version: int, text: str) -> dict[str, object]:
     return {"tenant": str(tenant_id), "kind": kind.value, "version": version, "items": text}
 
 

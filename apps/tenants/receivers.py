@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db.models.signals import post_save
 from django.dispatch import receiver
+from django.http import HttpRequest
 
 from apps.tenants import logins, policy_seals
 from apps.tenants.models import Tenant, User
@@ -30,11 +31,11 @@ def _revoke_apps(user_id: UUID) -> None:
 
 
 @receiver(user_logged_in)
-def _record_login(request: object, user: User, **_: object) -> None:
+def _record_login(request: HttpRequest, user: User, **_: object) -> None:
     logins.begin(request, user)
 
 
 @receiver(user_logged_out)
-def _delete_login(request: Any, user: User, **_: Any) -> None:
+def _delete_login(request: HttpRequest, user: User, **_: Any) -> None:
     if user is not None:
         logins.forget(request.session)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import base36_to_int, urlsafe_base64_decode, urlsafe_base64_encode
@@ -67,7 +68,7 @@ def set_new_password(user: User, password: str) -> bool:
         return True
 
 
-def change_password(request: object, user: User, password: str) -> None:
+def change_password(request: HttpRequest, user: User, password: str) -> None:
     """Change the password of a person who has just entered the old one; every other login ends."""
     with transaction.atomic():
         user.set_password(password)

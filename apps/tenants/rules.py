@@ -220,7 +220,7 @@ def theme_problem(theme: object) -> str:
     return next(iter(theme_problems(theme).values()), "")
 
 
-def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
+def theme_problems(theme: Mapping[str, object]) -> dict[str, str]:
     """Problems of a theme, by key."""
     problems = {}
     for name, value in theme.items():

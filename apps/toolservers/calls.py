@@ -50,7 +50,7 @@ def format_reply(reply: Reply, server: str, secret: str) -> dict[str, object]:
     """Return the answer as models and people get it."""
     raw = "\n\n".join(reply.texts)
     text = rules.redact(secret, rules.clean(raw))
-    value: dict[str, Any] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
+    value: dict[str, object] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
     if len(text) > rules.MOST_ANSWER_CHARS or len(raw) > rules.MOST_READ_CHARS:
         value["cut"] = True
     if reply.data is not None and not text:

@@ -63,7 +63,7 @@ def seal_context(server_id: object) -> str:
     return f"tool_server:{server_id}"
 
 
-def descriptor_digest(description: Mapping[str, Any]) -> str:
+def descriptor_digest(description: Mapping[str, object]) -> str:
     """Return the digest of everything a server says about a tool that could mislead a model or a person."""
     return sha256_hex(dict(description))
 
@@ -98,7 +98,7 @@ def alias_of(server: str, tool: str, taken: Iterable[str] = ()) -> str:
     return f"{alias[: LONGEST_ALIAS - 7].rstrip('_')}_{mark}"
 
 
-def problem_of(name: str, description: str, schema: Any) -> str:
+def problem_of(name: str, description: str, schema: object) -> str:
     """Return why a tool cannot be accepted as its server describes it; "" when it can."""
     if not _TOOL_NAME.fullmatch(name):
         return "its name is not a valid tool name"
@@ -152,7 +152,7 @@ class _Expansion:
             return [self.of(item, depth + 1, through) for item in node]
         return self._mapping(node, depth, through) if isinstance(node, Mapping) else node
 
-    def _mapping(self, node: Mapping[str, Any], depth: int, through: tuple[str, ...]) -> dict[str, Any]:
+    def _mapping(self, node: Mapping[str, Any], depth: int, through: tuple[str, ...]) -> dict[str, object]:
         if _REFUSED & node.keys():
             raise BadSchema("the schema of its arguments uses references that aren't supported")
         is_names = bool(through) and through[-1] == "properties"
@@ -170,7 +170,7 @@ class _Expansion:
             raise BadSchema("the schema of its arguments refers to itself")
         return {**self._mapping(self._target(ref), depth + 1, (*through, ref, "")), **kept}
 
-    def _target(self, ref: Any) -> Mapping[str, Any]:
+    def _target(self, ref: Any) -> Mapping[str, object]:
         if not isinstance(ref, str) or not re.fullmatch(r"#/(\$defs|definitions)/[A-Za-z0-9_.-]{1,100}", ref):
             raise BadSchema("the schema of its arguments refers to another document")
         _, where, name = ref.split("/")
@@ -264,7 +264,7 @@ def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], readin
     return ""
 
 
-def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def proof_args(args: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments of the reading tool after a call with `given`; values that were not given are left out."""
     values = {
         name: given.get(value[1:]) if isinstance(value, str) and value.startswith("$") else value

@@ -66,7 +66,7 @@ class ProgramTransport:
         return self._streams()
 
     @asynccontextmanager
-    async def _streams(self) -> AsyncIterator[Any]:
+    async def _streams(self) -> AsyncIterator[object]:
         answers, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, requests = anyio.create_memory_object_stream[SessionMessage](0)
         try:

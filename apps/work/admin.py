@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.db.models import Model
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -97,16 +99,16 @@ class GoalFileAdmin(TenantRowAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).filter(type=WorkItemType.GOAL)
 
-    def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         return ("title", "deployment", "status", "created_at") if obj else ("deployment", "file", "markdown")
 
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: GoalFile, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: GoalFile, form: ModelForm[GoalFile], change: bool) -> None:
         """Install the goal through its service; the row shown is the installed goal."""
         deployment, actor = form.cleaned_data["deployment"], f"user:{request.user.pk}"
         with tenant_scope(deployment.tenant_id):

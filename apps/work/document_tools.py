@@ -84,7 +84,7 @@ def check_mounts(tools: Sequence[ToolSpec], calls: Sequence[PlannedCall]) -> dic
     return {"knowledge": {"pages.json": canonical_bytes([_read_back(tool, args) for tool, args in document_calls])}}
 
 
-def _read_back(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
+def _read_back(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, object]:
     collection, reference = str(args["collection"]), _reference(tool, args)
     page = memory.read_document(collection, reference)
     before = memory.version_text(collection, reference, int(args["to"])) if tool.knowledge == "put_back" else None
@@ -189,7 +189,7 @@ def _withdraw(tenant_id: UUID, effect: KnowledgeEffect) -> KnowledgeEffect:
     return _reload(tenant_id, effect.pk)
 
 
-def _result(effect: KnowledgeEffect) -> dict[str, Any]:
+def _result(effect: KnowledgeEffect) -> dict[str, object]:
     match effect.state:
         case EffectState.DONE:
             return dict(effect.answer)

@@ -42,7 +42,7 @@ async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, obje
     search = await in_scope(tenant_id, _begin, goal_id)
     if search is None:
         return []
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     for call in search.calls:
         tool = search.tools.get(call.tool)
         request = Call(

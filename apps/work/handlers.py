@@ -86,7 +86,7 @@ def _route_candidates(goal_id: UUID, payload: Mapping[str, Any], trace_id: str) 
     candidates.route_candidates(goal_id, payload["found"], trace_id=trace_id)
 
 
-def _open_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+def _open_card(item_id: UUID, payload: Mapping[str, object], trace_id: str) -> None:
     item = lock_item(item_id)
     if needs_card(item):
         calls = screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
@@ -95,7 +95,7 @@ def _open_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None
         request_approval(item, calls, None)
 
 
-def _open_fresh_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+def _open_fresh_card(item_id: UUID, payload: Mapping[str, object], trace_id: str) -> None:
     item = lock_item(item_id)
     if needs_card(item):
         batches.remove_item(item)
@@ -106,7 +106,7 @@ def _open_gate_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) ->
     gate_pauses.open_card(UUID(payload["pause"]))
 
 
-def _withdraw_pauses(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+def _withdraw_pauses(item_id: UUID, payload: Mapping[str, object], trace_id: str) -> None:
     gate_pauses.withdraw_pauses(item_id)
 
 

@@ -86,7 +86,7 @@ class InterruptResponseRequest(SignatureRequest):
             fields[name].required = False
         return fields
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         missing = [name for name in _SIGNATURE if name not in attrs]
         if missing and attrs["type"] != IGNORE:
             raise serializers.ValidationError({name: [gettext("This field is required.")] for name in missing})

@@ -118,13 +118,13 @@ class Ledger:
         return files
 
 
-def files_in(value: Any) -> dict[str, bytes]:
+def files_in(value: object) -> dict[str, bytes]:
     """Return the files among the values that a call returned."""
     files = value.get(FILES, {}) if isinstance(value, Mapping) else {}
     return {name: base64.b64decode(content) for name, content in files.items()}
 
 
-def without_files(value: Any) -> dict[str, Any]:
+def without_files(value: object) -> dict[str, object]:
     """Return what a call returned without its files, for the model and the ledger."""
     fields = value if isinstance(value, Mapping) else {"value": value}
     return {key: item for key, item in fields.items() if key != FILES}

@@ -99,7 +99,7 @@ def _split(text: str) -> tuple[str, str]:
     return match[1], text[match.end() :].strip("\n")
 
 
-def raise_plan_error(code: ErrorCode, message: str, line: int, **extra: Any) -> NoReturn:
+def raise_plan_error(code: ErrorCode, message: str, line: int, **extra: object) -> NoReturn:
     """Raise the error of a plan, with the line that its author has to look at."""
     raise SilasError(
         code,
@@ -202,7 +202,7 @@ class _PlainLoader(yaml.SafeLoader):
             raise _yaml_error("anchors and tags are not allowed", event)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[object, object]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for place, (key, (key_node, _)) in enumerate(zip(keys, node.value, strict=True)):
             if not isinstance(key, str) or key in keys[:place]:

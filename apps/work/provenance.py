@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -167,7 +166,7 @@ def _blocks(body: str) -> Iterator[tuple[int, int]]:
             yield token.map[0], token.map[1]
 
 
-def carried_values(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced], ...]:
+def carried_values(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[object, Traced], ...]:
     """Return the values of an earlier plan with their origins, for a follow-up plan."""
     account = origins_in(body)
     if account is None or len(account.calls) != len(calls):
@@ -208,7 +207,7 @@ def origins_after_edit(
 def _origins_of_call(
     values: Mapping[str, ValueOrigin], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
 ) -> dict[str, ValueOrigin]:
-    def origin(name: str, value: Any) -> ValueOrigin:
+    def origin(name: str, value: object) -> ValueOrigin:
         same = name in old.args and canonical_json({"v": old.args[name]}) == canonical_json({"v": value})
         if same and name in values:
             return values[name]

@@ -74,7 +74,7 @@ class StepGates:
         self.notes += [(AuditEvent.GATE_ASKED, {"gate": one.gate_name, "code": one.code}) for one in unseen]
         self._hold((*report.asking, *unseen), _call(step, tool, args))
 
-    async def after(self, step: int, tool: str, args: Mapping[str, Any], value: Mapping[str, Any]) -> None:
+    async def after(self, step: int, tool: str, args: Mapping[str, object], value: Mapping[str, object]) -> None:
         """Ask the gates that look at a step's result. Raises `StepStopped` and `ReviewRequired`."""
         due = [gate for gate in self._of(step) if gate.checks_values]
         if not due:

@@ -208,7 +208,7 @@ class PartitionByMonth(Operation):
         return None
 
     def database_backwards(
-        self, app_label: str, schema_editor: Any, from_state: ProjectState, to_state: ProjectState
+        self, app_label: str, schema_editor: object, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         return None
 

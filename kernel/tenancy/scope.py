@@ -110,7 +110,7 @@ def current_tenant_id() -> UUID:
     return tenant_id
 
 
-def before_commit(flush: Flush, item: Any, *, last: bool = False, numbered: bool = False) -> None:
+def before_commit(flush: Flush, item: object, *, last: bool = False, numbered: bool = False) -> None:
     """Pass `item` to `flush` with all others collected in this scope, once, just before COMMIT.
 
     All flushes of a scope share one pipeline of the driver, so that their statements leave in one round trip. A flush
@@ -203,7 +203,7 @@ def for_each_tenant(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | Non
     return done
 
 
-def _log_left_out(tenant_id: UUID, work: Any, error: Exception) -> None:
+def _log_left_out(tenant_id: UUID, work: object, error: Exception) -> None:
     _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, _qualified_name(work), type(error).__name__)
 
 
@@ -321,7 +321,7 @@ def _set_database_scope(scope: Scope) -> ErrorCode | None:
         return _CLOSED.get(closed)
 
 
-def _tenant_id(tenant: Any) -> UUID:
+def _tenant_id(tenant: object) -> UUID:
     value = getattr(tenant, "pk", tenant)
     if not isinstance(value, UUID):
         raise ScopeError("a tenant scope needs a tenant")

@@ -46,11 +46,11 @@ class Kind(Enum):
 
 
 def properties(tool: ToolBrief) -> Mapping[str, Mapping[str, Any]]:
-    schemas: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties") or {}
+    schemas: Mapping[str, Mapping[str, object]] = tool.parameters.get("properties") or {}
     return schemas
 
 
-def kind_of(name: str, schema: Mapping[str, Any]) -> Kind:
+def kind_of(name: str, schema: Mapping[str, object]) -> Kind:
     parts = set(words(name.replace("_", " ")))
     match schema:
         case {"enum": _}:
@@ -95,7 +95,7 @@ def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str 
     return valid(tool, {name: value for name, value in collected.items() if value is not None})
 
 
-def valid(tool: ToolBrief, args: Mapping[str, Any]) -> dict[str, Any]:
+def valid(tool: ToolBrief, args: Mapping[str, object]) -> dict[str, object]:
     """`args` without the ones that the tool's schema refuses or does not know."""
     known = properties(tool)
     return {
@@ -105,11 +105,11 @@ def valid(tool: ToolBrief, args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def missing(tool: ToolBrief, args: Mapping[str, Any]) -> list[str]:
+def missing(tool: ToolBrief, args: Mapping[str, object]) -> list[str]:
     return [name for name in tool.parameters.get("required") or () if name not in args]
 
 
-def fits(tool: ToolBrief, args: Mapping[str, Any]) -> bool:
+def fits(tool: ToolBrief, args: Mapping[str, object]) -> bool:
     return Draft202012Validator(tool.parameters).is_valid(dict(args))
 
 
@@ -144,7 +144,7 @@ def _find_value(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str
             return None
 
 
-def _number(name: str, schema: Mapping[str, Any], text: str) -> int | float | None:
+def _number(name: str, schema: Mapping[str, object], text: str) -> int | float | None:
     """Unasked, a number counts only with its currency, or with the argument's own name beside it ("quantity 3")."""
     if set(words(name.replace("_", " "))) & _MONEY:
         return values.find_number(text, money_only=True)

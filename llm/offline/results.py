@@ -54,7 +54,7 @@ def _say(result: object) -> str:
             return f"The answer is {_value(result)}."
 
 
-def _rows(rows: Sequence[Any]) -> str:
+def _rows(rows: Sequence[object]) -> str:
     lines = "\n".join(f"- {_value(row)}" for row in rows[:_ROWS])
     more = f"\n(and {len(rows) - _ROWS} more)" if len(rows) > _ROWS else ""
     return lines + more

@@ -63,7 +63,7 @@ _OF_LETTERS_AND_DIGITS = re.compile(r"(?<=[A-Za-z])[\s#:]+(?=\d)")
 _PROBES = ("zzz qqq", "some words", "x")
 
 
-def only_value(values: Iterable[Any]) -> Any | None:
+def only_value(values: Iterable[object]) -> Any | None:
     different = list(dict.fromkeys(values))
     return different[0] if len(different) == 1 else None
 
@@ -137,7 +137,7 @@ def find_bool(text: str) -> bool | None:
     return None if yes == no else yes
 
 
-def find_choice(text: str, choices: Sequence[Any]) -> Any | None:
+def find_choice(text: str, choices: Sequence[object]) -> Any | None:
     """The one of `choices` whose words are all in the text; a longer choice wins over one that is part of it."""
     text_stems = set(stems(text))
     matching = [choice for choice in choices if (needed := set(stems(str(choice)))) and needed <= text_stems]

@@ -111,7 +111,7 @@ def _seal_for_transport(transport: TransportKeys) -> None:
 def _copy_table(folder: Path, table: str, columns: list[str]) -> int:
     statement = sql.SQL("COPY (SELECT {} FROM {} WHERE tenant_id = current_setting('silas.tenant')::uuid) TO STDOUT")
     listed = sql.SQL(", ").join(map(sql.Identifier, columns))
-    cursor: Any
+    cursor: object
     with connection.cursor() as cursor, (folder / TABLES / table).open("wb") as file:
         with cursor.copy(statement.format(listed, sql.Identifier(table))) as copy:
             for data in copy:

@@ -6,7 +6,6 @@ is no longer maintained, unless it is newer than all that are.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import psycopg
 
@@ -49,7 +48,7 @@ def server_faults(*, database: str, redis_urls: Iterable[str]) -> list[str]:
     faults = [version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}")]
     for url in redis_urls:
         with connect(url) as client:
-            info: dict[str, Any] = client.info("server")
+            info: dict[str, object] = client.info("server")
         product = "Valkey" if "valkey_version" in info else "Redis"
         faults.append(version_fault(product, str(info.get("valkey_version") or info["redis_version"])))
     return list(dict.fromkeys(filter(None, faults)))

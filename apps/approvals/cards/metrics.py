@@ -265,5 +265,5 @@ def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def _row(statement: str, **values: Any) -> tuple[Any, ...]:
+def _row(statement: str, **values: object) -> tuple[Any, ...]:
     return _rows(statement, **values)[0]

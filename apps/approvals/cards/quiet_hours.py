@@ -27,7 +27,7 @@ class QuietHours:
     def from_json(cls, stored: Mapping[str, Any]) -> QuietHours:
         return cls(time.fromisoformat(stored["start"]), time.fromisoformat(stored["end"]), frozenset(stored["days"]))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"start": f"{self.start:%H:%M}", "end": f"{self.end:%H:%M}", "days": sorted(self.days)}
 
     def end_at(self, moment: datetime, zone: ZoneInfo) -> datetime | None:

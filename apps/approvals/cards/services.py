@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -54,7 +53,7 @@ def open_card(
     subject: CardSubject,
     binding: Binding,
     text: CardText,
-    body: Mapping[str, Any] | None = None,
+    body: Mapping[str, object] | None = None,
     seconds: int | None = None,
     until: datetime | None = None,
     supersedes: Card | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -40,7 +40,7 @@ class AlertChoice(TenantModel):
     sound = models.BooleanField(default=False, db_default=False)
     desktop = models.BooleanField(default=False, db_default=False)
     # `QuietHours.as_json`
-    quiet_hours: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    quiet_hours: models.JSONField[dict[str, object] | None, dict[str, object] | None] = models.JSONField(null=True)
 
     user_id: UUID
 

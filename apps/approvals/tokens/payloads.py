@@ -37,7 +37,7 @@ def plan_projection(plan: Mapping[str, object]) -> dict[str, object]:
     return {name: plan[name] for name in PLAN_FIELDS}
 
 
-def plan_hash(plan: Mapping[str, Any]) -> str:
+def plan_hash(plan: Mapping[str, object]) -> str:
     return payload_hash(plan_projection(plan))
 
 
@@ -53,7 +53,7 @@ def approvable_plan(plan: Mapping[str, Any], *, goal: Approvable | None = None) 
     )
 
 
-def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
+def approvable(scope: ApprovalScope, payload: Mapping[str, object]) -> Approvable:
     """Convert the payload of any scope. Raises `SilasError("payload_shape")` unless it has exactly the keys that an
     approval of the scope binds (`scopes.SHAPES`)."""
     shape = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
@@ -87,7 +87,7 @@ def call_payload(
 
 
 def gate_payload(
-    pause_id: str, trigger: str, gates: Sequence[Mapping[str, Any]], holds: Mapping[str, Any]
+    pause_id: str, trigger: str, gates: Sequence[Mapping[str, object]], holds: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the `single_step` payload of what gates hold back at one trigger, for one pause."""
     return {"pause_id": pause_id, "trigger": trigger, "gates": [dict(gate) for gate in gates], "holds": dict(holds)}
@@ -119,7 +119,7 @@ def has_passed_gate(passes: Iterable[GatePass], *, trigger: str, gate: str, hold
     return any(gate_pass.content_hash == payload_hash(holds) for gate_pass in matching)
 
 
-def payload_hash(payload: Mapping[str, Any]) -> str:
+def payload_hash(payload: Mapping[str, object]) -> str:
     _require_stable(payload)
     return sha256_hex(canonical_json(payload))
 

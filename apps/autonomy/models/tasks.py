@@ -104,7 +104,7 @@ class Trigger(TenantModel):
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="triggers")
     kind = models.CharField(max_length=12, choices=TriggerKind.choices)
-    spec: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, blank=True)
+    spec: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict, blank=True)
     topic = models.CharField(max_length=80, blank=True, editable=False)
     next_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
     last_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)

@@ -80,7 +80,7 @@ def change_settings(*, user: User, **changes: object) -> AutonomySettings:
     return put_settings(actor=user.actor, **changes)
 
 
-def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
+def put_settings(*, actor: str, **changes: object) -> AutonomySettings:
     row = _locked_settings()
     for name, value in changes.items():
         setattr(row, name, _validated(name, value))

@@ -107,7 +107,7 @@ def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
             return int(((session.ended_at or run.started_at) - run.started_at).total_seconds())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return format_amount(value) if isinstance(value, Decimal) else str(value)
 
 

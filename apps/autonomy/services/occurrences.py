@@ -38,7 +38,7 @@ def record_occurrence(topic: str, subject: str = "") -> None:
 
 def _write(occurrences: list[tuple[str, str]]) -> None:
     topics, subjects = zip(*occurrences, strict=True)
-    values: dict[str, Any] = {"tenant": current_tenant_id(), "topics": list(topics), "subjects": list(subjects)}
+    values: dict[str, object] = {"tenant": current_tenant_id(), "topics": list(topics), "subjects": list(subjects)}
     if any(topic.startswith(_PROTECTED) for topic in topics):
         _write_protected(values)
     else:

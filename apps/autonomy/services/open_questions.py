@@ -47,7 +47,7 @@ def record_question(session: ChatSession, text: str) -> bool:
     content_words = sorted(content(question))
     if len(words(question)) < _LEAST_WORDS or not content_words:
         return False
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "id": uuid4(),
         "tenant": current_tenant_id(),
         "deployment": session.deployment_id,

@@ -59,7 +59,7 @@ def enqueue_notice_email(notice: Notification) -> None:
     enqueue_rows([row])
 
 
-def webhook_row(hook: Webhook, event: str, key: str, body: dict[str, Any]) -> Outbox:
+def webhook_row(hook: Webhook, event: str, key: str, body: dict[str, object]) -> Outbox:
     """A delivery of an event to this webhook, once for each `key`; `body` says which event (`register_content`)."""
     return Outbox(channel=Channel.WEBHOOK, webhook=hook, event=event, key=f"{key}:{hook.pk}", body=body)
 

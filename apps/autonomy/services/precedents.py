@@ -7,7 +7,6 @@ is context only: no gate and no approval reads it.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -126,7 +125,7 @@ def _reject(rule: ContextProposal, user: User) -> ContextProposal:
     return rule
 
 
-def _settle(rule: ContextProposal, to: ContextState, user: User, **changes: Any) -> None:
+def _settle(rule: ContextProposal, to: ContextState, user: User, **changes: object) -> None:
     if to not in CONTEXT_TRANSITIONS[ContextState(rule.state)]:
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was already decided."))
     ContextProposal.objects.filter(pk=rule.pk).update(state=to, decided_by=user, **changes)

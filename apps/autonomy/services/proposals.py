@@ -7,7 +7,6 @@ trusted workers.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -169,7 +168,7 @@ def _validated(content: str) -> str:
     return text
 
 
-def _write(proposal: MemoryProposal, user: User, **changes: Any) -> None:
+def _write(proposal: MemoryProposal, user: User, **changes: object) -> None:
     MemoryProposal.objects.filter(pk=proposal.pk).update(**changes, decided_by=user)
     proposal.refresh_from_db()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Value
@@ -224,7 +224,7 @@ def _record(origin: Origin, verb: str, actor: str, written: OriginRows) -> None:
     record(AuditEvent.PROVENANCE_PURGED, actor=actor, subject=subject, data={"verb": verb, **written.counts})
 
 
-def _uuid(text: Any) -> UUID:
+def _uuid(text: object) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:

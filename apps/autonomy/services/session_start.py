@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models.functions import Now
@@ -82,7 +81,7 @@ def run_now(
     task_id: UUID,
     *,
     user: User,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
     cap_usd: Decimal | None = None,
     once: UUID | None = None,
 ) -> Spawn:

@@ -6,7 +6,6 @@ A task is validated here, so that it does not fail at run time. For owners and a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -52,8 +51,8 @@ def save_task(
     lane: str = "",
     priority: int = 5,
     critical: bool = False,
-    route: Mapping[str, Any] | None = None,
-    limits: Mapping[str, Any] | None = None,
+    route: Mapping[str, object] | None = None,
+    limits: Mapping[str, object] | None = None,
     max_attempts: int = 3,
     escalates_to_id: UUID | None = None,
     delegates_to: Collection[UUID] | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -29,7 +28,7 @@ from kernel.language import gettext
 
 
 def add_trigger(
-    task_id: UUID, *, user: User, kind: TriggerKind, spec: Mapping[str, Any], cap_usd: Decimal | None = None
+    task_id: UUID, *, user: User, kind: TriggerKind, spec: Mapping[str, object], cap_usd: Decimal | None = None
 ) -> Trigger:
     """Raises `SilasError` 422: trigger_kind, trigger_spec, trigger_cap, trigger_loop, bad_schedule, and trigger_twice
     for what the task has already; 403 task_of_another; `NotFound` for a foreign task, collection or goal."""

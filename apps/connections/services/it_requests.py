@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from apps.audit.enums import AuditEvent
@@ -71,7 +70,7 @@ def set_work_item(row: ItRequest, work_item_id: UUID) -> None:
 def draft_text(row: Connection) -> tuple[str, str]:
     """Return subject and text: which application asks, for which permissions and why, and where an administrator
     consents for everybody."""
-    settings: Mapping[str, Any] = row.settings
+    settings: Mapping[str, object] = row.settings
     reasons = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
     lines = [
         f"We would like to connect {row.name} to our assistant, and your policy does not allow it yet.",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from apps.gates.allowance import Allowance, AskModel
 from apps.gates.enums import GateAction, GateCode, GateTrigger
@@ -43,7 +42,7 @@ def reads_recorded_input(gate: GateSpec) -> bool:
 def evaluate(
     gates: Iterable[GateSpec],
     trigger: str,
-    context: Mapping[str, Any],
+    context: Mapping[str, object],
     *,
     level_gates: Iterable[str] | None = None,
     files: Mapping[str, Mapping[str, Mount]] | None = None,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from apps.gates.detectors.credentials import detect_secrets
 from apps.gates.detectors.findings import Detection, any_of, without_overlap
@@ -61,7 +60,7 @@ def detects(name: str, text: str) -> bool:
     return detect(name, text, {}).score >= threshold(name, {})
 
 
-def threshold(name: str, config: Mapping[str, Any]) -> float:
+def threshold(name: str, config: Mapping[str, object]) -> float:
     """A number in (0, 1]: 0 would object to every text. Raises `InvalidSetting`."""
     value = config.get("threshold", THRESHOLDS.get(name))
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:

@@ -76,7 +76,7 @@ def claim_for(gate: GateSpec, context: Mapping[str, Any]) -> Claim | None:
     return find_claim(message, recent, known=gate.name in (context.get("verified_gates") or ()))
 
 
-def _script_spec(request: Request, values: Mapping[str, Any]) -> SandboxSpec:
+def _script_spec(request: Request, values: Mapping[str, object]) -> SandboxSpec:
     gate = request.gate
     names: Sequence[str] = gate.config.get("args_from_env") or ()
     env = {name: _as_text(rules.lookup(values, name.lower())) for name in names}

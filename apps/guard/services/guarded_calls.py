@@ -176,7 +176,7 @@ async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Map
     return Done(result.value, charged, admitted.call_id)
 
 
-def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> Any:
+def _in_thread(handler: Callable[[CallContext], object], context: CallContext) -> Any:
     try:
         return handler(context)
     finally:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 from apps.knowledge.ports import SourceAccount
@@ -57,7 +56,7 @@ class ConfluenceReader:
                 return text_of(space, "id")
         raise http_client.missing()
 
-    def _entry(self, page: dict[str, Any]) -> Entry:
+    def _entry(self, page: dict[str, object]) -> Entry:
         web = text_of(_child(page, "_links"), "webui")
         return Entry(
             text_of(page, "id"),
@@ -68,6 +67,6 @@ class ConfluenceReader:
         )
 
 
-def _child(item: dict[str, Any], name: str) -> dict[str, Any]:
+def _child(item: dict[str, object], name: str) -> dict[str, object]:
     found = item.get(name)
     return found if isinstance(found, dict) else {}

@@ -126,7 +126,7 @@ def authorization(account: SourceAccount) -> dict[str, str]:
     return {str(account.settings.get("header") or "Authorization"): prefix + key}
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, object]:
     """Raises `SourceFailed("answer_unreadable")` for anything but a JSON object."""
     try:
         answer = json.loads(body)
@@ -146,7 +146,7 @@ def objects(answer: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     yield from (item for item in found if isinstance(item, dict))
 
 
-def text_of(item: Mapping[str, Any], name: str) -> str:
+def text_of(item: Mapping[str, object], name: str) -> str:
     """A text or a number of an answer as text that can be stored, "" for anything else."""
     value = item.get(name)
     return replace_unstorable(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else ""

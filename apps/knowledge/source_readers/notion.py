@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
 from apps.knowledge.parsing import ProblemCode
@@ -104,7 +103,7 @@ class NotionReader:
             query["start_cursor"] = text_of(answer, "next_cursor")
 
 
-def _entry(page: dict[str, Any]) -> Entry:
+def _entry(page: dict[str, object]) -> Entry:
     properties = page.get("properties")
     title = ""
     for value in properties.values() if isinstance(properties, dict) else ():
@@ -113,11 +112,11 @@ def _entry(page: dict[str, Any]) -> Entry:
     return Entry(text_of(page, "id"), text_of(page, "last_edited_time"), title, text_of(page, "url"), "text/markdown")
 
 
-def _is_in_trash(page: dict[str, Any]) -> bool:
+def _is_in_trash(page: dict[str, object]) -> bool:
     return page.get("archived") is True or page.get("in_trash") is True
 
 
-def _lines(block: dict[str, Any], kind: str, depth: int) -> Iterator[str]:
+def _lines(block: dict[str, object], kind: str, depth: int) -> Iterator[str]:
     content = block.get(kind)
     if not isinstance(content, dict):
         return

@@ -115,7 +115,7 @@ class EmailAdapter(Adapter):
     )
 
     def check(self, settings: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, Any]:
-        problems: dict[str, Any] = {}
+        problems: dict[str, object] = {}
         if not is_email(settings["address"]):
             problems["address"] = "invalid"
         for name in ("imap_port", "smtp_port"):
@@ -150,7 +150,7 @@ class EmailAdapter(Adapter):
             raise NotSent("no_mail_server")
         return {}
 
-    def polls(self, settings: Mapping[str, Any]) -> bool:
+    def polls(self, settings: Mapping[str, object]) -> bool:
         return bool(settings["imap_host"])
 
     async def poll(
@@ -158,7 +158,7 @@ class EmailAdapter(Adapter):
         tenant_id: UUID,
         channel_id: UUID,
         place: Place,
-        kept: dict[str, Any],
+        kept: dict[str, object],
         go_on: Callable[[], Awaitable[bool]],
     ) -> None:
         password = place.secrets.get("imap_password", "")

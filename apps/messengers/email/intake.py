@@ -4,7 +4,6 @@ worker."""
 from __future__ import annotations
 
 import base64
-from typing import Any
 from uuid import UUID
 
 from django.utils.crypto import salted_hmac
@@ -183,7 +182,7 @@ def _message(channel: Channel, mail: Mail, mail_id: UUID, blob: bytes) -> Inboun
         if len(content) <= MOST_FILE_BYTES:
             files.append(InboundFile(file.name, content))
     last = "" if mail.message_id.startswith("sha256:") else mail.message_id
-    reference: dict[str, Any] = {"last": last, "subject": _subject(mail.subject)}
+    reference: dict[str, object] = {"last": last, "subject": _subject(mail.subject)}
     results = mail.results[0] if mail.results else None
     checked = results is not None and results.server == str(channel.settings.get("trusted_server", "")).lower()
     if results is not None and checked:

@@ -43,7 +43,7 @@ class Fetched:
     content: bytes | None
 
 
-def smtp_send(place: Mapping[str, Any], password: str, message: EmailMessage) -> None:
+def smtp_send(place: Mapping[str, object], password: str, message: EmailMessage) -> None:
     """Raises `NotSent`."""
     try:
         with _smtp(place) as server:
@@ -63,7 +63,7 @@ def smtp_send(place: Mapping[str, Any], password: str, message: EmailMessage) ->
         raise NotSent(_word(error), retry_after=30) from None
 
 
-def smtp_check(place: Mapping[str, Any], password: str) -> None:
+def smtp_check(place: Mapping[str, object], password: str) -> None:
     """Log in and do nothing. Raises `NotSent`."""
     try:
         with _smtp(place) as server:
@@ -76,7 +76,7 @@ def smtp_check(place: Mapping[str, Any], password: str) -> None:
         raise NotSent(f"smtp_{_word(error)}") from None
 
 
-def imap_check(place: Mapping[str, Any], password: str) -> None:
+def imap_check(place: Mapping[str, object], password: str) -> None:
     """Log in and open the folder. Raises `NotSent`."""
     Mailbox(place, password).close()
 
@@ -85,7 +85,7 @@ class Mailbox:
     """A company's folder, open for reading. Nothing is marked, moved or deleted. `can_wait`: the server reports new
     mails (IDLE, RFC 2177). One method runs at a time, each in a thread. All of them raise `NotSent`."""
 
-    def __init__(self, place: Mapping[str, Any], password: str) -> None:
+    def __init__(self, place: Mapping[str, object], password: str) -> None:
         self._lock = threading.Lock()
         self._box = _imap(place, password)
         self._has_news = False
@@ -96,7 +96,7 @@ class Mailbox:
             self.close()
             raise NotSent(f"imap_{_word(error)}", retry_after=60) from None
 
-    def fetch(self, kept: Mapping[str, Any]) -> tuple[list[Fetched], dict[str, Any]]:
+    def fetch(self, kept: Mapping[str, Any]) -> tuple[list[Fetched], dict[str, object]]:
         """New mails, at most `MAX_AT_ONCE`, and what to keep for the next look. The first look takes only what comes
         after it. `kept`: `validity` and `uid`, the last one seen (RFC 3501, 2.3.1.1)."""
         if kept.get("validity") != self._validity:

@@ -149,7 +149,7 @@ async def _send_file(place: Place, file: OutboundFile) -> Sent:
     uploaded = await call("POST", url, files={"file": (file.name, file.content, file.mime)}, seconds=FILE_SECONDS)
     if uploaded.status != 200:
         raise NotSent(f"http_{uploaded.status}")
-    body: dict[str, Any] = {"files": [{"id": file_id, "title": file.name}], "channel_id": place.peer}
+    body: dict[str, object] = {"files": [{"id": file_id, "title": file.name}], "channel_id": place.peer}
     if thread := place.reference.get("thread_ts"):
         body["thread_ts"] = thread
     await _ask("files.completeUploadExternal", place, body)
@@ -240,11 +240,11 @@ def _is_slacks(url: str) -> bool:
     return parts.scheme == "https" and parts.netloc.endswith(".slack.com")
 
 
-def _common(once: str) -> dict[str, Any]:
+def _common(once: str) -> dict[str, object]:
     return {"client_msg_id": str(uuid5(NAMESPACE_URL, once)), "unfurl_links": False, "unfurl_media": False}
 
 
-def _id_of(told: Mapping[str, Any]) -> str:
+def _id_of(told: Mapping[str, object]) -> str:
     return f"{told.get('channel', '')}:{told.get('ts', '')}"
 
 
@@ -256,7 +256,7 @@ def _authorized(place: Place) -> dict[str, str]:
     return {"Authorization": f"Bearer {place.secrets['token']}"}
 
 
-async def _ask(method: str, place: Place, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _ask(method: str, place: Place, body: Mapping[str, object]) -> dict[str, Any]:
     """Call a method of Slack's Web API. Raises `NotSent` with Slack's own word for the error."""
     told = (await call("POST", f"{_base()}/{method}", headers=_authorized(place), body=body)).json()
     if told.get("ok") is True:

@@ -187,11 +187,11 @@ def _text(message: Outbound) -> str:
     return render(numbered(whole_text(message), message.options, language=message.language), PLAIN)
 
 
-async def _known_number(place: Place) -> dict[str, Any] | None:
+async def _known_number(place: Place) -> dict[str, object] | None:
     """The channel's number as the account has it; None if it doesn't."""
     number = _sender(place.settings["number"])
     told = await _ask("GET", place, f"IncomingPhoneNumbers.json?{urlencode({'PhoneNumber': number})}")
-    known: dict[str, Any] | None = next(iter(told.get("incoming_phone_numbers") or ()), None)
+    known: dict[str, object] | None = next(iter(told.get("incoming_phone_numbers") or ()), None)
     return known
 
 

@@ -181,7 +181,7 @@ def _text(message: Outbound) -> str:
     return "\n\n".join(filter(None, [author, message.text, sources]))
 
 
-def _check_token(header: str, told: Mapping[str, Any], place: Place) -> None:
+def _check_token(header: str, told: Mapping[str, object], place: Place) -> None:
     """Raises `PermissionError` unless the Bot Framework issued the token for this app and this activity's address."""
     scheme, _sep, token = header.partition(" ")
     service = str(told["serviceUrl"])
@@ -247,13 +247,13 @@ def _id_of(conversation: object, activity: object) -> str:
 
 
 async def _post(
-    place: Place, service: str, conversation: str, body: Mapping[str, Any], *, seconds: float = 15.0
+    place: Place, service: str, conversation: str, body: Mapping[str, object], *, seconds: float = 15.0
 ) -> str:
     return str((await _ask("POST", place, service, _path(conversation), body, seconds=seconds)).get("id", ""))
 
 
 async def _ask(
-    method: str, place: Place, service: str, path: str, body: Mapping[str, Any], *, seconds: float = 15.0
+    method: str, place: Place, service: str, path: str, body: Mapping[str, object], *, seconds: float = 15.0
 ) -> dict[str, Any]:
     """Call the Bot Connector. Raises `NotSent`."""
     if not _is_microsofts(service):

@@ -26,21 +26,21 @@ def card(message: CardMessage) -> dict[str, Any]:
     return _card([title, *lines, *notes], [_action(button) for button in message.buttons])
 
 
-def _card(body: list[dict[str, Any]], actions: list[dict[str, Any]]) -> dict[str, Any]:
+def _card(body: list[dict[str, object]], actions: list[dict[str, object]]) -> dict[str, object]:
     content = {"type": "AdaptiveCard", "version": "1.4", "body": body, "actions": actions}
     return {"contentType": "application/vnd.microsoft.card.adaptive", "content": content}
 
 
-def _run(text: str, **style: Any) -> dict[str, Any]:
+def _run(text: str, **style: object) -> dict[str, Any]:
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": shown or "-", **style}]}
 
 
-def _action(button: CardButton) -> dict[str, Any]:
+def _action(button: CardButton) -> dict[str, object]:
     if button.url:
         return {"type": "Action.OpenUrl", "title": button.label, "url": button.url}
     return _submit(button.label, card=button.value)
 
 
-def _submit(label: str, **data: str) -> dict[str, Any]:
+def _submit(label: str, **data: str) -> dict[str, object]:
     return {"type": "Action.Submit", "title": label, "data": data}

@@ -191,7 +191,7 @@ def _press(pressed: Mapping[str, Any], chat: Mapping[str, Any]) -> Press:
     return Press(account, value, message_id, {"id": str(pressed["id"])})
 
 
-def _card(card: CardMessage) -> dict[str, Any]:
+def _card(card: CardMessage) -> dict[str, object]:
     """A card as Telegram's HTML: what people and models wrote is escaped, and nothing but the title is marked up."""
     lines = [escape(line.as_text()) for line in card.lines]
     body = "\n".join([f"<b>{escape(card.title)}</b>", *lines, "", *map(escape, card.notes)])
@@ -243,7 +243,7 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
     return await download(file, f"{_base()}/file/bot{place.secrets['token']}/{quote(path)}")
 
 
-async def _send_text(place: Place, text: str, markup: Mapping[str, Any]) -> str:
+async def _send_text(place: Place, text: str, markup: Mapping[str, object]) -> str:
     fields = {"chat_id": place.peer, "link_preview_options": {"is_disabled": True}, **markup}
     try:
         sent = await _call(place, "sendMessage", {**fields, "text": render(text, STYLE), "parse_mode": "HTML"})
@@ -270,7 +270,7 @@ async def _call(
     fields: Mapping[str, Any] | None = None,
     *,
     files: Mapping[str, tuple[str, bytes, str]] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The result of a method, an empty one for one that is no object. Raises `NotSent`."""
     url = f"{_base()}/bot{place.secrets['token']}/{method}"
     if files:

@@ -222,7 +222,7 @@ def _values(told: Mapping[str, Any], place: Place) -> Iterator[Mapping[str, Any]
                 yield value
 
 
-def _who(told: Mapping[str, Any], number: str = "wa_id", user: str = "user_id") -> str:
+def _who(told: Mapping[str, object], number: str = "wa_id", user: str = "user_id") -> str:
     """The person's number, or the ID that stands for one who hides it."""
     digits = str(told.get(number) or "")
     return f"+{int(digits)}" if digits else str(told[user])
@@ -324,12 +324,12 @@ def _are_buttons(options: Sequence[OutboundOption]) -> bool:
     return len(labels) == len(options) <= _MOST_BUTTONS and all(len(label) <= _BUTTON for label in labels)
 
 
-def _buttons(options: Sequence[OutboundOption]) -> dict[str, Any]:
+def _buttons(options: Sequence[OutboundOption]) -> dict[str, object]:
     buttons = [{"type": "reply", "reply": {"id": each.choice, "title": each.label}} for each in options]
     return {"type": "button", "action": {"buttons": buttons}}
 
 
-def _list(options: Sequence[OutboundOption]) -> dict[str, Any]:
+def _list(options: Sequence[OutboundOption]) -> dict[str, object]:
     rows = [
         {"id": each.choice, "title": each.label}
         if len(each.label) <= _ROW
@@ -379,7 +379,7 @@ async def _send_template(place: Place, message: Outbound) -> Sent:
     return Sent(sent, waiting if len(shown) > _TEMPLATE_TEXT else {})
 
 
-async def _post(place: Place, part: Mapping[str, Any]) -> str:
+async def _post(place: Place, part: Mapping[str, object]) -> str:
     to = {"to": place.peer} if place.peer.startswith("+") else {"recipient": place.peer}
     body = {"messaging_product": "whatsapp", "recipient_type": "individual", **to, **part}
     told = await _ask("POST", place, f"{place.settings['phone_number_id']}/messages", body=body)
@@ -391,7 +391,7 @@ async def _ask(
     place: Place,
     path: str,
     *,
-    body: Mapping[str, Any] | None = None,
+    body: Mapping[str, object] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     tail = "?" + "&".join(f"{name}={quote(value)}" for name, value in query.items()) if query else ""
@@ -401,7 +401,7 @@ async def _ask(
     return _checked(answer)
 
 
-def _checked(answer: Answer) -> dict[str, Any]:
+def _checked(answer: Answer) -> dict[str, object]:
     """The object that Meta answered with. Raises `NotSent` with what its error code means."""
     told = answer.json()
     if answer.status == 200 and told and "error" not in told:

@@ -122,7 +122,7 @@ def end_overdue(subject_id: UUID) -> datetime | None:
 
 def execution_state(execution: Execution) -> dict[str, Any]:
     """Serialise the execution's state for the wire (contract safety-loop 17)."""
-    state: dict[str, Any] = {
+    state: dict[str, object] = {
         "execution_id": str(execution.pk),
         "status": str(execution.status),
         "started_at": wire_time(execution.started_at),

@@ -48,7 +48,7 @@ def record_step(
     verdict = evaluate(policy, Intended(hint, outcome, used)) if is_evaluated else None
     autonomy = _directive_for(agent, execution, policy, verdict, hint, used)
     decision = Decision.GO if autonomy["continue"] else Decision.STOP if autonomy.get("stopped") else Decision.PAUSE
-    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(policy.mode)}
+    data: dict[str, object] = {"seq": execution.steps, "decision": str(decision), "mode": str(policy.mode)}
     step = Step(
         tenant_id=execution.tenant_id,
         execution=execution,
@@ -144,7 +144,7 @@ def _blocked_reply(agent: SafetyAgent, block: Hold) -> Reply:
     """
     failure = refuse(block, "record_execution_step")
     reason = f"{failure.message} Verification: {failure.details['verification_id']}."
-    autonomy: dict[str, Any] = {"continue": False, "factors": [block.reason, *block.factors], "reason": reason}
+    autonomy: dict[str, object] = {"continue": False, "factors": [block.reason, *block.factors], "reason": reason}
     if is_enforcing(policy_of(agent.principal).mode):
         autonomy["stopped"] = True
     autonomy |= {"nextStepRisk": "danger_zone", "notifications": notifications(agent, None)}

@@ -72,7 +72,7 @@ def _asked_about(state: TurnState) -> dict[str, object]:
 
 
 async def _judged(
-    state: TurnState, context: dict[str, Any], *, without: frozenset[str]
+    state: TurnState, context: dict[str, object], *, without: frozenset[str]
 ) -> tuple[GateReport, Stop | None]:
     """What the gates say, asked again where the escalation of a block is to retry; and how the turn ends if it does."""
     tried: Counter[str] = Counter()

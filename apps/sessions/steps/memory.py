@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -160,7 +159,7 @@ async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]
 
 
 async def _passed(state: TurnState, op: MemoryOp) -> MemoryOp | None:
-    context: dict[str, Any] = {"tool_name": MEMORY_TOOL, "tool_args": op.model_dump(mode="json")}
+    context: dict[str, object] = {"tool_name": MEMORY_TOOL, "tool_args": op.model_dump(mode="json")}
     report = await run_gates(state, GateTrigger.ON_TOOL_CALL, context)
     if report.blocked is None and report.needs_approval is None:
         try:

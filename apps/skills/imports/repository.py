@@ -9,7 +9,6 @@ writes no working copy: one commit comes out, as a tar.
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -99,7 +98,11 @@ def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
     schemes = settings.SKILL_GIT_SCHEMES
     options = [f"{name}={value}" for name, value in _SETTINGS.items()]
     options += [f"protocol.{scheme}.allow=always" for scheme in schemes]
-    request: dict[str, Any] = {"url": url, "settings": options, "clone": [*_CLONE, *(["--branch", ref] if ref else [])]}
+    request: dict[str, object] = {
+        "url": url,
+        "settings": options,
+        "clone": [*_CLONE, *(["--branch", ref] if ref else [])],
+    }
     return SandboxSpec(
         ["python3", "-I", "-S", "-c", _FETCH],
         work={"request.json": canonical_bytes(request)},

@@ -188,7 +188,7 @@ def _kind_of(options: Mapping[str, ast.expr]) -> dict[str, object] | None:
 
 
 def _limits_of(options: Mapping[str, ast.expr], *, is_option: bool, is_boolean: bool) -> dict[str, object]:
-    limits: dict[str, Any] = {}
+    limits: dict[str, object] = {}
     if text := _constant(options.get("help")):
         limits["description"] = str(text)[:300]
     choices = [_constant(choice) for choice in getattr(options.get("choices"), "elts", ())]

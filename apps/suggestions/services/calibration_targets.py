@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -70,7 +70,7 @@ class Target(ABC):
         """The next step in that direction; None if there is none."""
 
     @abstractmethod
-    def apply(self, payload: Mapping[str, Any], token: ApprovalToken, user: User) -> bool:
+    def apply(self, payload: Mapping[str, object], token: ApprovalToken, user: User) -> bool:
         """Spend the approval for exactly these changes; False where they no longer fit."""
 
     @abstractmethod
@@ -113,7 +113,7 @@ class BatchReview(Target):
             ),
         )
 
-    def apply(self, payload: Mapping[str, Any], token: ApprovalToken, user: User) -> bool:
+    def apply(self, payload: Mapping[str, object], token: ApprovalToken, user: User) -> bool:
         return thresholds.apply(payload, token, user=user) is not None
 
     def tighten(self, deployment_id: UUID, family: str, user: User) -> bool:
@@ -136,7 +136,7 @@ class StandingTarget(Target):
         tightened = last.state == FreedomState.TIGHTENED
         return Direction.TIGHTEN if tightened else Direction(last.direction), last.settled_at
 
-    def apply(self, payload: Mapping[str, Any], token: ApprovalToken, user: User) -> bool:
+    def apply(self, payload: Mapping[str, object], token: ApprovalToken, user: User) -> bool:
         return standing_terms.apply(payload, token, user=user) is not None
 
     def tighten(self, deployment_id: UUID, family: str, user: User) -> bool:

@@ -9,6 +9,8 @@ from uuid import UUID
 from django import forms
 from django.apps import apps
 from django.contrib import admin, messages
+from django.db.models import Model
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
@@ -116,17 +118,17 @@ class DeploymentAdmin(TenantRowAdmin):
         (gettext_lazy("Models"), {"fields": ("model_names", "environment_keys", "active_goal_id")}),
     ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         """Only superusers allow the installation's keys, because the operator pays for them."""
         fields = super().get_readonly_fields(request, obj)
         return fields if is_superuser(request) else (*fields, "environment_keys")
 
-    def save_model(self, request: HttpRequest, obj: Deployment, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Deployment, form: ModelForm[Deployment], change: bool) -> None:
         super().save_model(request, obj, form, change)
         if keyless := queries.models_without_key(obj):
             messages.warning(request, str(KEYLESS) % {"models": ", ".join(keyless)})
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
 
@@ -153,5 +155,5 @@ class TenantAdmin(BaseAdmin):
     def scope_of(self, obj: Tenant) -> AbstractContextManager[Any]:
         return tenant_scope(obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

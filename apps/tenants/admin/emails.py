@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpRequest
 
 from apps.audit.admin_base import ReadOnlyAdmin, is_superuser
@@ -14,6 +15,6 @@ class EmailAdmin(ReadOnlyAdmin):
     list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "ended_at")
     list_filter = ("state", "kind")
 
-    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Superusers only, because an address may belong to any company or to none."""
         return is_superuser(request)

@@ -20,22 +20,22 @@ class LinesField(forms.CharField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=False, widget=forms.Textarea(attrs={"rows": 4, "cols": 60}), **kwargs)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, list):
             return value
         return list(dict.fromkeys(line.strip() for line in str(value or "").splitlines() if line.strip()))
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         return bool(self.to_python(initial) != self.to_python(data))
 
 
 class OriginsField(LinesField):
     """A list of websites as people type them, one a line."""
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return value if isinstance(value, list) else typed_origins(str(value or ""))
 
 
@@ -48,7 +48,7 @@ class _PartsWidget(forms.MultiWidget):
         super().__init__({name: forms.TextInput() for name in parts})
         self.parts = parts
 
-    def decompress(self, value: Any) -> list[Any]:
+    def decompress(self, value: object) -> list[object]:
         return [value.get(name, "") if isinstance(value, dict) else "" for name in self.parts]
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class _DurationWidget(forms.MultiWidget):
     def id_for_label(self, id_: str) -> str:
         return f"{id_}_0" if id_ else id_
 
-    def decompress(self, value: Any) -> list[Any]:
+    def decompress(self, value: object) -> list[object]:
         if not isinstance(value, int):
             return [None, 60]
         unit = next(unit for unit, _ in _UNITS if value % unit == 0)

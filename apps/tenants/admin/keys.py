@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Model
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
@@ -26,13 +28,13 @@ class KeyAdmin(TenantRowAdmin):
 
     public: ClassVar[tuple[str, ...]] = ()
 
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return obj is None and super().has_change_permission(request)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         fields = (*self.list_display, *self.public)
         return super().get_fieldsets(request) if obj is None else [(None, {"fields": fields})]
 
@@ -48,7 +50,7 @@ class ApiKeyAdmin(KeyAdmin):
     fields = ("name",)
     actions = ("revoke",)
 
-    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: ModelForm[ApiKey], change: bool) -> None:
         with tenant_scope(obj.tenant_id):
             made = services.create_api_key(obj.name, actor=actor_of(request))
         obj.pk, request.__dict__["api_key"] = made.row.pk, made
@@ -89,7 +91,7 @@ class IdentityKeyAdmin(KeyAdmin):
     public = ("public_key",)
     actions = ("retire",)
 
-    def save_model(self, request: HttpRequest, obj: IdentityKey, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: IdentityKey, form: ModelForm[IdentityKey], change: bool) -> None:
         with tenant_scope(obj.tenant_id):
             made = services.add_identity_key(
                 obj.deployment,
@@ -150,7 +152,7 @@ class MessageKeyAdmin(KeyAdmin):
             kwargs["queryset"] = User.objects.filter(pk__in=Membership.objects.values("user_id"))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    def save_model(self, request: HttpRequest, obj: MessageKey, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: MessageKey, form: ModelForm[MessageKey], change: bool) -> None:
         with tenant_scope(obj.tenant_id):
             made = services.add_message_key(
                 obj.user, key_id=obj.key_id, public_key=obj.public_key, actor=actor_of(request)

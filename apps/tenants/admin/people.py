@@ -8,7 +8,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
-from django.db.models import Q
+from django.db.models import Model, Q
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -73,20 +74,20 @@ class MembershipAdmin(TenantRowAdmin):
     search_fields = ("user__email", "user__first_name", "user__last_name")
     list_select_related: ClassVar = ["user", "tenant"]
 
-    def get_form(self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object) -> Any:
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: object) -> Any:
         if obj is None:
             kwargs["form"] = MembershipForm if is_superuser(request) else NewMemberForm
         return super().get_form(request, obj, change, **kwargs)
 
-    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         tenant = ("tenant",) if is_superuser(request) else ()
         return [(None, {"fields": (*tenant, *(("user", "role") if obj else ("email", "role")))})]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
         return (*fields, "user") if obj else fields
 
-    def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Membership, form: ModelForm[Membership], change: bool) -> None:
         with tenant_scope(obj.tenant_id):
             if change:
                 services.change_role(obj, Role(obj.role), actor=actor_of(request))
@@ -129,7 +130,7 @@ class PersonAdmin(BaseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in
     add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
     filter_horizontal = ()
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
+from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -58,15 +59,15 @@ class TenantRowAdmin(BaseAdmin):
     formfield_overrides: ClassVar = {models.JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 80})}}
     list_select_related: ClassVar = ["tenant"]
 
-    def get_exclude(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_exclude(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         others = tuple(name for name in super().get_exclude(request, obj) or () if name != "tenant")
         return others if is_superuser(request) else (*others, "tenant")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         fields = tuple(super().get_readonly_fields(request, obj))
         return (*fields, "tenant") if is_superuser(request) and obj is not None else fields
 
-    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         fieldsets = list(super().get_fieldsets(request, obj))
         shown = {name for _, options in fieldsets for name in options["fields"]}
         if is_superuser(request) and "tenant" not in shown:

@@ -45,7 +45,7 @@ def register(body: bytes) -> dict[str, Any]:
     return _answer(app)
 
 
-def _answer(app: OAuthApp) -> dict[str, Any]:
+def _answer(app: OAuthApp) -> dict[str, object]:
     return {
         "client_id": app.client_id,
         "client_id_issued_at": int(app.created_at.timestamp()),
@@ -58,7 +58,7 @@ def _answer(app: OAuthApp) -> dict[str, Any]:
     }
 
 
-def _asked(body: bytes) -> dict[str, Any]:
+def _asked(body: bytes) -> dict[str, object]:
     try:
         asked = json.loads(body) if len(body) <= MOST_BYTES else None
     except (ValueError, RecursionError):
@@ -68,7 +68,7 @@ def _asked(body: bytes) -> dict[str, Any]:
     return asked
 
 
-def _name(asked: dict[str, Any]) -> str:
+def _name(asked: dict[str, object]) -> str:
     """The name that members read on the page of consent: one line that shows all of its characters."""
     name = asked.get("client_name", DEFAULT_NAME)
     if not isinstance(name, str) or len(name) > LONGEST_NAME or has_hidden_characters(name) or not name.isprintable():
@@ -76,14 +76,14 @@ def _name(asked: dict[str, Any]) -> str:
     return " ".join(name.split()) or DEFAULT_NAME
 
 
-def _texts(asked: dict[str, Any], field: str) -> list[str]:
+def _texts(asked: dict[str, object], field: str) -> list[str]:
     value = asked.get(field, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise RefusedRegistration("invalid_client_metadata", f"{field}: a list of strings.")
     return value
 
 
-def _scopes(asked: dict[str, Any]) -> list[str]:
+def _scopes(asked: dict[str, object]) -> list[str]:
     """What is asked for of what such an app can get; all of it where nothing is asked for."""
     scope = asked.get("scope", "")
     if not isinstance(scope, str):

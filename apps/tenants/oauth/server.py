@@ -175,48 +175,48 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
 
     # -- the app ---------------------------------------------------------------------------------------------------
 
-    def client_authentication_required(self, request: Request, *args: Any, **kwargs: Any) -> bool:
+    def client_authentication_required(self, request: Request, *args: object, **kwargs: object) -> bool:
         return self.app is None or self.app.is_confidential or request.grant_type == "client_credentials"
 
-    def authenticate_client(self, request: Request, *args: Any, **kwargs: Any) -> bool:
+    def authenticate_client(self, request: Request, *args: object, **kwargs: object) -> bool:
         client_id, secret = _basic(request.headers) or (request.client_id or "", request.client_secret or "")
         if self.app is None or client_id != self.app.client_id or not self.app.is_confidential:
             return False
         request.client = self.app
         return hmac.compare_digest(sha256_hex(secret), self.app.hashed_secret)
 
-    def authenticate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
+    def authenticate_client_id(self, client_id: str, request: Request, *args: object, **kwargs: object) -> bool:
         request.client = self.app
         return self.app is not None and client_id == self.app.client_id and not self.app.is_confidential
 
-    def validate_client_id(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> bool:
+    def validate_client_id(self, client_id: str, request: Request, *args: object, **kwargs: object) -> bool:
         request.client = self.app
         return self.app is not None and client_id == self.app.client_id
 
     def validate_redirect_uri(
-        self, client_id: str, redirect_uri: str, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, redirect_uri: str, request: Request, *args: object, **kwargs: object
     ) -> bool:
         return self.app is not None and is_registered_redirect(redirect_uri, self.app.redirect_uris)
 
-    def get_default_redirect_uri(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> str:
+    def get_default_redirect_uri(self, client_id: str, request: Request, *args: object, **kwargs: object) -> str:
         return ""
 
     def validate_response_type(
-        self, client_id: str, response_type: str, client: Any, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, response_type: str, client: object, request: Request, *args: object, **kwargs: object
     ) -> bool:
         return response_type == "code"
 
     def validate_grant_type(
-        self, client_id: str, grant_type: str, client: Any, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, grant_type: str, client: object, request: Request, *args: object, **kwargs: object
     ) -> bool:
         self.audience_of(request)
         return grant_type in GRANT_TYPES
 
-    def get_default_scopes(self, client_id: str, request: Request, *args: Any, **kwargs: Any) -> list[str]:
+    def get_default_scopes(self, client_id: str, request: Request, *args: object, **kwargs: object) -> list[str]:
         return self.app.scopes if self.app else []
 
     def validate_scopes(
-        self, client_id: str, scopes: list[str], client: Any, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, scopes: list[str], client: object, request: Request, *args: object, **kwargs: object
     ) -> bool:
         return self.app is not None and bool(scopes) and set(scopes) <= set(self.app.scopes)
 
@@ -226,7 +226,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         return True
 
     def validate_code(
-        self, client_id: str, code: str, client: OAuthApp, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, code: str, client: OAuthApp, request: Request, *args: object, **kwargs: object
     ) -> bool:
         self._grant = services.lock_code(client, code)
         if self._grant is None:
@@ -244,21 +244,28 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         return "S256"
 
     def confirm_redirect_uri(
-        self, client_id: str, code: str, redirect_uri: str, client: Any, request: Request, *args: Any, **kwargs: Any
+        self,
+        client_id: str,
+        code: str,
+        redirect_uri: str,
+        client: object,
+        request: Request,
+        *args: object,
+        **kwargs: object,
     ) -> bool:
         if self.app is None or self._grant is None or redirect_uri != self._grant.redirect_uri:
             return False
         return is_registered_redirect(redirect_uri, self.app.redirect_uris)
 
     def invalidate_authorization_code(
-        self, client_id: str, code: str, request: Request, *args: Any, **kwargs: Any
+        self, client_id: str, code: str, request: Request, *args: object, **kwargs: object
     ) -> None:
         """Done by `save_bearer_token`, in the same statement order as every use of a grant."""
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     def validate_refresh_token(
-        self, refresh_token: str, client: OAuthApp, request: Request, *args: Any, **kwargs: Any
+        self, refresh_token: str, client: OAuthApp, request: Request, *args: object, **kwargs: object
     ) -> bool:
         self._used = services.lock_refresh_token(client, refresh_token)
         if self._used is None:
@@ -268,7 +275,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
             raise CustomOAuth2Error("invalid_target", request=request)
         return True
 
-    def get_original_scopes(self, refresh_token: str, request: Request, *args: Any, **kwargs: Any) -> list[str]:
+    def get_original_scopes(self, refresh_token: str, request: Request, *args: object, **kwargs: object) -> list[str]:
         app_scopes = self.app.scopes if self.app else []
         return [scope for scope in self._used.scopes if scope in app_scopes] if self._used else []
 
@@ -284,7 +291,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
             used=self._used,
         )
 
-    def revoke_token(self, token: str, token_type_hint: str, request: Request, *args: Any, **kwargs: Any) -> None:
+    def revoke_token(self, token: str, token_type_hint: str, request: Request, *args: object, **kwargs: object) -> None:
         services.revoke_token(request.client, token)
 
     def _is_audience(self, request: Request) -> bool:

@@ -96,7 +96,7 @@ def metadata_of(request: HttpRequest, key: str) -> HttpResponse:
     return JsonResponse(_metadata(origin, issuer=issuer_for(request, deployment)) | own)
 
 
-def _metadata(origin: str, *, issuer: str) -> dict[str, Any]:
+def _metadata(origin: str, *, issuer: str) -> dict[str, object]:
     methods = ["client_secret_basic", "client_secret_post", "none"]
     return {
         "issuer": issuer,

@@ -51,21 +51,21 @@ class Provider:
     text: str
 
 
-def _brave(source: SearchSource, query: str, most: int) -> dict[str, Any]:
+def _brave(source: SearchSource, query: str, most: int) -> dict[str, object]:
     """https://api-dashboard.search.brave.com/app/documentation/web-search/get-started"""
     params = {"q": _with_sites(query, source.domains), "count": str(most), "text_decorations": "false"}
     headers = {"X-Subscription-Token": source.key, "Accept": "application/json"}
     return {"method": "GET", "url": f"{source.base_url}/res/v1/web/search", "params": params, "headers": headers}
 
 
-def _tavily(source: SearchSource, query: str, most: int) -> dict[str, Any]:
+def _tavily(source: SearchSource, query: str, most: int) -> dict[str, object]:
     """https://docs.tavily.com/documentation/api-reference/endpoint/search"""
     body = {"query": query, "max_results": most, "search_depth": "basic", "include_domains": list(source.domains)}
     headers = {"Authorization": f"Bearer {source.key}"}
     return {"method": "POST", "url": f"{source.base_url}/search", "json": body, "headers": headers}
 
 
-def _searxng(source: SearchSource, query: str, most: int) -> dict[str, Any]:
+def _searxng(source: SearchSource, query: str, most: int) -> dict[str, object]:
     """https://docs.searxng.org/dev/search_api.html"""
     params = {"q": _with_sites(query, source.domains), "format": "json"}
     headers = {"Authorization": f"Bearer {source.key}"} if source.key else {}

@@ -32,7 +32,7 @@ class Action:
     args: dict[str, Any]
 
 
-def interrupt_of(card: Card) -> dict[str, Any]:
+def interrupt_of(card: Card) -> dict[str, object]:
     """Return the card as an Agent Inbox interrupt. Nothing is allowed on a card that is no longer open."""
     return {
         "action_request": action_of(card),
@@ -105,7 +105,7 @@ def edit(card: Card, action: Action, *, face: str, signature: ClientSignature) -
     return answer_card(card.pk, user=signature.key.user, choice=choice, face=face, details=details, signature=signature)
 
 
-def _rewording(card: Card, args: Mapping[str, Any]) -> tuple[str, AnswerDetails]:
+def _rewording(card: Card, args: Mapping[str, object]) -> tuple[str, AnswerDetails]:
     """The new text of a draft, from the arguments of its call."""
     before, draft = card.payload["args"], card.body["draft"]
     texts = {str(args.get(name)) for name, value in before.items() if value == draft}
@@ -115,7 +115,7 @@ def _rewording(card: Card, args: Mapping[str, Any]) -> tuple[str, AnswerDetails]
     return EDIT, AnswerDetails(text=text)
 
 
-def _selection(card: Card, args: Mapping[str, Any]) -> tuple[str, AnswerDetails]:
+def _selection(card: Card, args: Mapping[str, object]) -> tuple[str, AnswerDetails]:
     """The items of a batch to keep."""
     items = args.get("item_ids")
     if set(args) != {"item_ids"} or not isinstance(items, list):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -58,7 +57,7 @@ def move(
     reason: WorkReason = WorkReason.NONE,
     next_steps: list[str] | None = None,
     result: str | Promise = "",
-    **changes: Any,
+    **changes: object,
 ) -> None:
     """Move the item to `status`, with `changes` of its other fields, and notify the rooms above. `result`: what the
     tools said, for the visitor.

@@ -217,7 +217,7 @@ def _changes(requested: RequestedCall, subject: str, readable: Collection[str]) 
     ]
 
 
-def _one_line(value: Any) -> str:
+def _one_line(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shorten(escape_hidden(" ".join(text.split())), _LINE_CHARS)
 

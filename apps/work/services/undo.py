@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -134,7 +133,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem])
 def _records_left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, object]]]:
     """Return, by finished item, the records that it changed, at the revisions at which it and later items of the same
     entries left them. `entries` are in execution order."""
-    records: dict[UUID, list[dict[str, Any]]] = {}
+    records: dict[UUID, list[dict[str, object]]] = {}
     later: list[tuple[str, str]] = []
     for entry in reversed(entries):
         ledger = LedgerEntry.objects.filter(attempt__work_item=entry.work_item, success=True).order_by("created_at")

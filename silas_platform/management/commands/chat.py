@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import ArgumentParser
-from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -35,7 +34,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("deployment", help="the public key of the deployment")
 
-    def handle(self, *, deployment: str, **_: Any) -> None:
+    def handle(self, *, deployment: str, **_: object) -> None:
         chatbot = deployment_by_key(deployment)
         if chatbot is None:
             raise CommandError(f"There is no deployment {deployment}.")

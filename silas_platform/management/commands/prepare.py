@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -27,7 +26,7 @@ class Command(BaseCommand):
     # The checks run here, before and after the migrations.
     requires_system_checks = []  # noqa: RUF012  (Django's own shape)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         try:
             call_command("check", tags=["database"], databases=["owner"], stdout=io.StringIO())
             call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)

@@ -88,11 +88,11 @@ class Kind:
     # Lists the items of a batch, which may be ticked one by one.
     lists_items: ClassVar[bool] = False
 
-    def options(self, payload: Mapping[str, Any]) -> tuple[Choice, ...]:
+    def options(self, payload: Mapping[str, object]) -> tuple[Choice, ...]:
         """The buttons that the payload adds before the last one."""
         return ()
 
-    def base_risk(self, payload: Mapping[str, Any]) -> Risk | None:
+    def base_risk(self, payload: Mapping[str, object]) -> Risk | None:
         """The risk by kind of action; None for that of the scope."""
         return None
 

@@ -7,7 +7,7 @@ Opened and worded by `apps.work.services.candidates`, `apps.autonomy.services.pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -33,5 +33,5 @@ class Decision(Kind):
     binds = False
     labels_are_complete = True
 
-    def options(self, payload: Mapping[str, Any]) -> tuple[Choice, ...]:
+    def options(self, payload: Mapping[str, object]) -> tuple[Choice, ...]:
         return chosen_options(payload)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -45,7 +45,7 @@ class PostExecution(Kind):
     declined_note = ""
     is_offered = True
 
-    def base_risk(self, payload: Mapping[str, Any]) -> Risk | None:
+    def base_risk(self, payload: Mapping[str, object]) -> Risk | None:
         return Risk.LOW
 
     def shortcuts_on(self, card: Card) -> Mapping[str, Shortcut]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -34,5 +34,5 @@ class Suggestion(Kind):
     binds = False
     labels_are_complete = True
 
-    def options(self, payload: Mapping[str, Any]) -> tuple[Choice, ...]:
+    def options(self, payload: Mapping[str, object]) -> tuple[Choice, ...]:
         return chosen_options(payload)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -21,7 +20,7 @@ class Command(BaseCommand):
     help = "Serve the execution safety loop by MCP on stdin and stdout."
     requires_system_checks: list[str] = []  # noqa: RUF012 (Django's own shape); stdout belongs to the protocol
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         key = settings.SAFETY_KEY
         if api_key(key) is None:
             raise CommandError("E_SAFETY_KEY: SILAS_SAFETY_KEY is no API key of this installation")
