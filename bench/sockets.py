@@ -142,7 +142,7 @@ async def _close(visitors: list[Visitor]) -> None:
 
 
 async def _told(ready: Stage, talk: ClientConnection, session: UUID) -> float:
-    """Milliseconds from the commit of a message in this process to its frame at the visitor."""
+    """Milliseconds from the beginning of a message's transaction in this process to its frame at the visitor."""
     begun = await asyncio.to_thread(_say, ready, session)
     await until(talk, lambda frame: frame["type"] == "message")
     return (time.perf_counter() - begun) * 1000
@@ -154,9 +154,10 @@ def _say(ready: Stage, session: UUID) -> float:
     from apps.sessions.locks import lock_session
     from kernel.tenancy import tenant_scope
 
+    begun = time.perf_counter()
     with tenant_scope(ready.deployment.tenant_id):
         chronicle.append(lock_session(session), kind=EntryKind.MESSAGE, sender=Sender.BOT, text="Are you still there?")
-    return time.perf_counter()
+    return begun
 
 
 # -- the web process ---------------------------------------------------------------------------------------------------

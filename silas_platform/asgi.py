@@ -9,7 +9,6 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 django_application = get_asgi_application()  # before importing anything that needs Django
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 
@@ -30,7 +29,7 @@ traces.start("web")
 protocols = ProtocolTypeRouter(
     {
         "http": with_safety(with_deployments(django_application)),
-        "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
+        "websocket": URLRouter([*visitor_sockets, *console_sockets]),
     }
 )
 application = with_background(with_client_address(protocols, trusted=settings.TRUSTED_PROXIES))

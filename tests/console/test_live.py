@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
+from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
 from apps.console import consumers, viewers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
+from apps.console.routing import websocket_urlpatterns
 from apps.inbox import handoff, queries
 from apps.sessions.models import ChatSession
 from apps.sessions.rules import group_of, watchers_of
@@ -21,7 +23,7 @@ from kernel.presence import open_presences
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.audit import make_entries
 from tests.factories.autonomy import make_house
-from tests.factories.console import make_card
+from tests.factories.console import browser, make_card
 from tests.factories.sessions import make_session, say, want_person
 from tests.factories.tenants import make_member
 
@@ -46,6 +48,19 @@ async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
 async def _close_code(line: WebsocketCommunicator) -> int:
     await line.connect(timeout=PATIENCE)
     return int((await line.receive_output(PATIENCE))["code"])
+
+
+async def test_login_of_the_browser_is_read_at_the_address_of_the_socket(tenant: Any, owner: Any) -> None:
+    client = await in_thread(browser, owner)
+    for cookie, known in ((client.cookies["sessionid"].value, True), ("of-nobody", False)):
+        headers = [*ORIGIN, (b"cookie", f"sessionid={cookie}".encode())]
+        line = WebsocketCommunicator(URLRouter(websocket_urlpatterns), "/ws/console/", headers=headers)
+        if known:
+            await line.connect(timeout=PATIENCE)
+            assert (await line.receive_json_from(PATIENCE))["type"] == "ready"
+            await line.disconnect()
+        else:
+            assert await _close_code(line) == 4001
 
 
 async def test_card_that_opened_is_told(tenant: Any, owner: Any) -> None:
