@@ -233,18 +233,20 @@ def schema_is_not_newer(databases: Sequence[str] | None = None, **_: object) -> 
 
 @register(Tags.database)
 def migrations_are_complete(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """An app must have all of the migrations that its squashed one replaces, or none. Django itself would skip
-    the app without an error."""
+    """An app must have all of the migrations that its first ones replace, or none. Django itself would skip the
+    app without an error."""
     if "owner" not in (databases or ()):
         return []
     loader = MigrationLoader(connections["owner"])
-    hint = "Migrate with revision b14364b first. Nothing was changed."
-    return [
-        Error(
-            f"{label}.{missing[0][1]} has not run here, and this release no longer has it", hint=hint, id="silas.E005"
-        )
+    hint = "Migrate with revision 90da42c6 first. Nothing was changed."
+    missing = {
+        f"{label}.{gone[0][1]}"
         for (label, name), migration in loader.disk_migrations.items()
         if (label, name) not in loader.applied_migrations
-        and (missing := [key for key in migration.replaces if key not in loader.applied_migrations])
-        and missing != migration.replaces
+        and (gone := [key for key in migration.replaces if key not in loader.applied_migrations])
+        and gone != migration.replaces
+    }
+    return [
+        Error(f"{each} has not run here, and this release no longer has it", hint=hint, id="silas.E005")
+        for each in sorted(missing)
     ]

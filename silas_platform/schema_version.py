@@ -33,6 +33,13 @@ def unknown_contracts(applied: Iterable[Key]) -> list[Key]:
     return sorted(unknown)
 
 
+def newest_of(applied: Iterable[Key]) -> dict[str, str]:
+    """The newest migration of each app, leaving out those that a migration of this code replaces: a database records
+    both."""
+    replaced = {key for migration in MigrationLoader(None).disk_migrations.values() for key in migration.replaces}
+    return dict(sorted(set(applied) - replaced))
+
+
 def fault_of(applied: Iterable[Key]) -> str:
     """One sentence on why this code must not run on this schema; "" if it may."""
     unknown = unknown_contracts(applied)

@@ -13,16 +13,6 @@ _BEGINS_BUNDLED = """
         RAISE EXCEPTION 'this skill does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
     END IF;
 """
-# The second migration compared with a table instead.
-_BEGINS_SHIPPED = """
-    IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND NOT EXISTS (
-        SELECT FROM public.skills_shippedskill shipped
-        WHERE shipped.digest = NEW.digest AND shipped.name = NEW.name
-          AND shipped.manifest = NEW.manifest AND shipped.body = NEW.body)
-    THEN
-        RAISE EXCEPTION 'this skill does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-"""
 _COURSE = """
 CREATE OR REPLACE FUNCTION skills_version_course() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
@@ -66,42 +56,6 @@ BEGIN
     RETURN NEW;
 END $$;
 """
-COURSE = f"""
-DROP TRIGGER skills_skillversion_no_rewrite ON skills_skillversion;
-{_COURSE.replace("{begins}", "")}
-CREATE TRIGGER skills_skillversion_course BEFORE INSERT OR UPDATE OR DELETE ON skills_skillversion
-    FOR EACH ROW EXECUTE FUNCTION skills_version_course();
-"""
-COURSE_REVERSE = """
-DROP TRIGGER skills_skillversion_course ON skills_skillversion;
-DROP FUNCTION skills_version_course();
-CREATE TRIGGER skills_skillversion_no_rewrite BEFORE UPDATE OR DELETE ON skills_skillversion
-    FOR EACH ROW EXECUTE FUNCTION skills_refuse();
-"""
-
-# The second migration listed what ships in a table as well; the third takes that out again.
-_FILES_SHIP = """
-CREATE FUNCTION skills_file_ships() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (
-        SELECT FROM public.skills_skillversion version
-        LEFT JOIN public.skills_shippedskill shipped ON shipped.digest = version.digest
-        WHERE version.id = NEW.version_id AND version.source = 'bundled'
-          AND shipped.files ->> NEW.path IS DISTINCT FROM encode(sha256(NEW.content), 'hex'))
-    THEN
-        RAISE EXCEPTION 'this file does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER skills_skillfile_ships BEFORE INSERT ON skills_skillfile
-    FOR EACH ROW EXECUTE FUNCTION skills_file_ships();
-"""
-SHIPPED = _COURSE.replace("{begins}", _BEGINS_SHIPPED) + _FILES_SHIP
-_FILES_SHIP_REVERSE = """
-DROP TRIGGER skills_skillfile_ships ON skills_skillfile;
-DROP FUNCTION skills_file_ships();
-"""
-SHIPPED_REVERSE = _FILES_SHIP_REVERSE + _COURSE.replace("{begins}", "")
 
 
 def lifecycle_sql(bundled: Mapping[str, Sequence[str]]) -> str:
@@ -113,4 +67,15 @@ def lifecycle_sql(bundled: Mapping[str, Sequence[str]]) -> str:
     return _COURSE.replace("{begins}", _BEGINS_BUNDLED.replace("{bundled}", json.dumps(bundled)))
 
 
-NO_TABLE = _FILES_SHIP_REVERSE + lifecycle_sql({})
+COURSE = f"""
+{lifecycle_sql({})}
+CREATE TRIGGER skills_skillversion_course BEFORE INSERT OR UPDATE OR DELETE ON skills_skillversion
+    FOR EACH ROW EXECUTE FUNCTION skills_version_course();
+CREATE TRIGGER skills_skillversion_no_truncate BEFORE TRUNCATE ON skills_skillversion
+    FOR EACH STATEMENT EXECUTE FUNCTION skills_refuse();
+"""
+COURSE_REVERSE = """
+DROP TRIGGER skills_skillversion_no_truncate ON skills_skillversion;
+DROP TRIGGER skills_skillversion_course ON skills_skillversion;
+DROP FUNCTION skills_version_course();
+"""

@@ -36,6 +36,7 @@ from silas_platform.backup.manifest import (
     source,
     target,
 )
+from silas_platform.schema_version import newest_of
 from silas_platform.up.environment import KEYS as INSTALLATION_KEYS
 from silas_platform.up.environment import ROOT_KEYS as ROOT_KEYS_FILE
 from silas_platform.up.environment import certify_once, is_given, write_private
@@ -114,8 +115,8 @@ def _require_known(manifest: Manifest) -> None:
 
 def _newest_migrations() -> dict[str, str]:
     with database.connected() as connection:
-        rows = connection.execute("SELECT app, max(name) FROM django_migrations GROUP BY app ORDER BY app").fetchall()
-    return dict(rows)
+        rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    return newest_of((str(label), str(name)) for label, name in rows)
 
 
 def _put_trust(folder: Path, named: set[str], unsealed: dict[str, str]) -> None:

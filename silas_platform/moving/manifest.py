@@ -10,11 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from apps.simulations.models import SimulationCopy
 from kernel.canonical import canonical_bytes
 from silas_platform.backup import keys
 from silas_platform.backup.manifest import NAME, BackupRefused, Stored, measured
+from silas_platform.schema_version import newest_of
 
 FORMAT = "silas-company-1"
 TENANT, PEOPLE, AUDIT_KEYS, KEYS, TABLES, FILES = (
@@ -99,9 +101,7 @@ def read_export(folder: Path, passphrase: str) -> tuple[CompanyManifest, Transpo
 
 def newest_migrations() -> dict[str, str]:
     """The newest migration of each app in this database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT app, max(name) FROM django_migrations GROUP BY app ORDER BY app")
-        return dict(cursor.fetchall())
+    return newest_of(MigrationRecorder(connection).applied_migrations())
 
 
 def tables() -> dict[str, list[str]]:

@@ -18,7 +18,8 @@ FACTS = (
 # A key is retired once, and its private half deleted with it. Until then it may be sealed again (manage.py
 # reseal_keys), which cannot exchange it: the seal is bound to the public half. Only the tables' owner may delete a key
 # (one whose seal is lost).
-_KEY_STAYS = """FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+KEYS = """
+CREATE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = TG_RELID);
     v_ends text[] := ARRAY['sealed_private', 'certificate', 'retired_at', 'revoked_at'];
@@ -40,24 +41,16 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
 END $$;
-"""
-KEYS = (
-    f"CREATE {_KEY_STAYS}"
-    + """
 CREATE TRIGGER approvals_approverkey_stays BEFORE UPDATE OR DELETE ON approvals_approverkey
     FOR EACH ROW EXECUTE FUNCTION approvals_key_stays();
 CREATE TRIGGER approvals_approverkey_no_truncate BEFORE TRUNCATE ON approvals_approverkey
     FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
 """
-)
 KEYS_REVERSE = """
 DROP TRIGGER approvals_approverkey_stays ON approvals_approverkey;
 DROP TRIGGER approvals_approverkey_no_truncate ON approvals_approverkey;
 DROP FUNCTION approvals_key_stays();
 """
-
-# For installations whose function is older than certificates.
-CERTIFIED_KEYS = f"CREATE OR REPLACE {_KEY_STAYS}"
 
 # A passkey's key, person and domain never change, and its counter never runs backwards.
 PASSKEYS = """

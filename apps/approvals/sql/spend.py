@@ -7,7 +7,7 @@ customer, could not have used it. Its only caller (services/tokens.py) verifies 
 of a standing approval's child; `p_issued` is the signed time of issue."""
 
 SPEND = """
-CREATE OR REPLACE FUNCTION approvals_spend(
+CREATE FUNCTION approvals_spend(
     p_nonce text, p_issued timestamptz, p_id uuid, p_hash text, p_subject text, p_binding text, p_at timestamptz,
     OUT ordinal integer, OUT refusal text
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,92 +1,18 @@
 """SQL functions and triggers of knowledge and memory: the searches, their hints, and the append-only rules.
 
-Each search is one function, so that it is one round trip and its plans stay with the connection. They fuse two lanes by
-reciprocal rank (k = 60): the nearest embeddings, and the rows that contain a distinctive word of the question, one that
-is not common in the visible collections. Up to 2000 chunks are compared exactly; more through the HNSW index, which
-continues past rows that are filtered out. They run with the caller's rights, behind row-level security. Why:
-docs/knowledge.md.
+Each search is one function, so that it is one round trip and its plans stay with the connection. They fuse the ranks by
+embedding and by words. Up to 2000 chunks are compared exactly; more through the HNSW index, which continues past rows
+that are filtered out. They run with the caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-# The end of both searches: rows of `near` and `said` (id, words, distance) become `best` (id, distance, score).
-_FUSED = """    ), candidates AS (
-        SELECT DISTINCT ON (id) id, distance,
-                ts_rank(words, v_telling) AS telling, ts_rank(words, v_any) AS spoken
-            FROM (SELECT * FROM near UNION ALL SELECT * FROM said) AS both_lanes
-    ), ranked AS (
-        -- Common words order the nearest rows only where no row has a telling one; else they would drown it.
-        SELECT id, distance,
-                telling > 0 OR (spoken > 0 AND max(telling) OVER () = 0) AS worded,
-                row_number() OVER (ORDER BY distance, id) AS near_rank,
-                row_number() OVER (ORDER BY telling DESC, spoken DESC, distance, id) AS word_rank
-            FROM candidates
-    ), best AS (
-        SELECT id, distance,
-                1.0::float8 / (60 + near_rank)
-                    + CASE WHEN worded THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
-            FROM ranked ORDER BY score DESC, distance, id LIMIT p_k
-"""
-
-SEARCH = (
-    """
-CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
-RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
-               similarity double precision)
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_collections uuid[];
-    v_size bigint;
-    v_asked tsvector := to_tsvector('english', p_question);
-    v_any tsquery;
-    v_telling tsquery;
-    -- Without this declaration row-level security keeps the index on words out of reach (ADR 12).
-    v_indexed boolean := (SELECT proleakproof FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
-BEGIN
-    SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size
-        FROM public.memory_collection WHERE tenant_id = p_tenant AND min_level = ANY (p_levels);
-    -- Every lexeme stands in quotes in a tsvector's text, so that joining them with | makes the query of any of them.
-    v_any := replace(strip(v_asked)::text, ''' ''', ''' | ''')::tsquery;
-    v_telling := replace(strip(ts_delete(v_asked, ARRAY(
-        SELECT unnest(common_words) FROM public.memory_collection WHERE id = ANY (v_collections)
-    )))::text, ''' ''', ''' | ''')::tsquery;
-    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
-    RETURN QUERY
-    WITH near AS MATERIALIZED (
-        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY embedding <=> p_vector LIMIT 40)
-        UNION ALL
-        -- The addition hides the order from the index, which could overlook rows of a small collection.
-        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY (embedding <=> p_vector) + 0 LIMIT 40)
-    ), said AS MATERIALIZED (
-        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE (v_indexed OR v_size <= 2000)
-                AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_telling
-            ORDER BY ts_rank(words, v_telling) DESC, id LIMIT 40
-"""
-    + _FUSED
-    + """    )
-    SELECT version.document_id, version.id, chunk.context::text, document.url::text,
-            chunk."start", chunk."end", chunk.text, greatest(0, 1 - best.distance)
-        FROM best
-        JOIN public.memory_chunk AS chunk ON chunk.id = best.id
-        JOIN public.memory_documentversion AS version ON version.id = chunk.version_id
-        JOIN public.memory_document AS document ON document.id = version.document_id
-        ORDER BY best.score DESC, best.distance, best.id;
-END $$;
-"""
-)
-SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
-
-# The search that is installed (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 60 and the
+# The search of documents (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 60 and the
 # best 80 that contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
-# question, with a word's frequency inside a chunk taken as one: chunks are short.
-RANKED_SEARCH = """
+# question, with a word's frequency inside a chunk taken as one: chunks are short. Of each chunk the ranks are returned,
+# by which ranks of other vectors are fused with them.
+SEARCH = """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
 RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
-               similarity double precision, word_rank bigint)
+               similarity double precision, word_rank bigint, chunk_id uuid, vector_rank bigint)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -150,11 +76,13 @@ BEGIN
             FROM scores
     ), best AS (
         -- Reciprocal rank fusion. The weights were tuned with `python -m evals.retrieval`.
-        SELECT id, distance, by_words, 1.0 / (10 + by_distance) + coalesce(0.3 / (10 + by_words), 0) AS score
+        SELECT id, distance, by_words, by_distance,
+                1.0 / (10 + by_distance) + coalesce(0.3 / (10 + by_words), 0) AS score
             FROM ranks
     )
     SELECT version.document_id, version.id, chunk.context::text, document.url::text,
-            chunk."start", chunk."end", chunk.text, coalesce(greatest(0, 1 - best.distance), 0), best.by_words
+            chunk."start", chunk."end", chunk.text, coalesce(greatest(0, 1 - best.distance), 0), best.by_words,
+            chunk.id, best.by_distance
         FROM (SELECT * FROM best ORDER BY by_words = 1 DESC NULLS LAST, score DESC, distance, id LIMIT p_k) AS best
         JOIN public.memory_chunk AS chunk ON chunk.id = best.id
         JOIN public.memory_documentversion AS version ON version.id = chunk.version_id
@@ -162,32 +90,11 @@ BEGIN
         ORDER BY best.score DESC, best.distance, best.id;
 END $$;
 """
+SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
 
-# The same, and of each chunk its id and its rank by distance, by which ranks of other vectors are fused with it.
-SEARCH_WITH_RANKS = (
-    RANKED_SEARCH.replace("word_rank bigint)", "word_rank bigint, chunk_id uuid, vector_rank bigint)")
-    .replace("SELECT id, distance, by_words, 1.0 /", "SELECT id, distance, by_words, by_distance, 1.0 /")
-    .replace("0), best.by_words\n", "0), best.by_words,\n            chunk.id, best.by_distance\n")
-)
-
-# How many chunks a collection has, and which words more than one in a hundred of them (and more than forty) hold.
+# How many chunks a collection has, which words more than one in a hundred of them (and more than forty) hold and how
+# often, and the text search configurations of the documents.
 REFRESH = """
-CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
-    WITH mine AS MATERIALIZED (
-        SELECT words FROM public.memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
-    ), size AS (
-        SELECT count(*) AS chunks FROM mine
-    )
-    UPDATE public.memory_collection SET chunk_count = size.chunks, common_words = ARRAY(
-        SELECT word.lexeme FROM mine, unnest(mine.words) AS word
-            GROUP BY word.lexeme HAVING count(*) > greatest(40, 0.01 * (SELECT chunks FROM size)) ORDER BY word.lexeme
-    ) FROM size WHERE tenant_id = p_tenant AND id = p_collection;
-$$;
-"""
-REFRESH_REVERSE = "DROP FUNCTION memory_refresh(uuid, uuid);"
-
-# The same with how often each common word is counted, and the text search configurations of the documents.
-REFRESH_COUNTS = """
 CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
     WITH mine AS MATERIALIZED (
         SELECT words FROM public.memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
@@ -206,6 +113,7 @@ CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LA
         FROM size, common, configs WHERE tenant_id = p_tenant AND id = p_collection;
 $$;
 """
+REFRESH_REVERSE = "DROP FUNCTION memory_refresh(uuid, uuid);"
 
 # Embeddings stay in the row (the exact comparison reads thousands); words are compressed before anything leaves it.
 STORAGE = """
@@ -232,13 +140,13 @@ DROP FUNCTION memory_keep_version;
 
 # Of each scope and tier the newest p_reach items are compared exactly: the scope is the way in, not a filter behind an
 # index over everybody's, and what a question costs does not grow with how much was ever said. p_by is semantic (words
-# or meaning), keyword (words only) or newest (either, newest first; without a question all).
-RECALL = (
-    """
+# or meaning), keyword (words only) or newest (either, newest first; without a question all). Archived memories are not
+# found; `marked` are those whose author had read instructions to the assistant.
+RECALL = """
 CREATE FUNCTION memory_recall(p_tenant uuid, p_scopes text[], p_tiers text[], p_question text, p_vector vector,
                               p_by text, p_k integer, p_reach integer)
 RETURNS TABLE (id uuid, reference text, memory_type text, trust text, taint text, content text,
-               created_at timestamptz, similarity double precision)
+               created_at timestamptz, similarity double precision, marked boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -251,16 +159,31 @@ BEGIN
             FROM unnest(p_scopes) AS mine(scope) CROSS JOIN unnest(p_tiers) AS wanted(tier) CROSS JOIN LATERAL (
                 SELECT id, words, embedding FROM public.memory_memoryitem
                     WHERE tenant_id = p_tenant AND memory_memoryitem.scope = mine.scope
-                        AND memory_memoryitem.tier = wanted.tier AND (valid_until IS NULL OR valid_until > now())
+                        AND memory_memoryitem.tier = wanted.tier AND archived_at IS NULL
+                        AND (valid_until IS NULL OR valid_until > now())
                     ORDER BY memory_memoryitem.created_at DESC LIMIT p_reach
             ) AS item
     ), said AS (
         SELECT * FROM near WHERE false
-"""
-    + _FUSED.replace("LIMIT p_k", "LIMIT CASE WHEN p_by = 'semantic' THEN 4 * p_k END")
-    + """    )
+    ), candidates AS (
+        SELECT DISTINCT ON (id) id, distance,
+                ts_rank(words, v_telling) AS telling, ts_rank(words, v_any) AS spoken
+            FROM (SELECT * FROM near UNION ALL SELECT * FROM said) AS both_lanes
+    ), ranked AS (
+        -- Common words order the nearest rows only where no row has a telling one; else they would drown it.
+        SELECT id, distance,
+                telling > 0 OR (spoken > 0 AND max(telling) OVER () = 0) AS worded,
+                row_number() OVER (ORDER BY distance, id) AS near_rank,
+                row_number() OVER (ORDER BY telling DESC, spoken DESC, distance, id) AS word_rank
+            FROM candidates
+    ), best AS (
+        SELECT id, distance,
+                1.0::float8 / (60 + near_rank)
+                    + CASE WHEN worded THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
+            FROM ranked ORDER BY score DESC, distance, id LIMIT CASE WHEN p_by = 'semantic' THEN 4 * p_k END
+    )
     SELECT item.id, item.reference::text, item.memory_type::text, item.trust::text, item.taint::text, item.content,
-            item.created_at, coalesce(greatest(0, 1 - best.distance), 0)
+            item.created_at, coalesce(greatest(0, 1 - best.distance), 0), item.marked
         FROM best JOIN public.memory_memoryitem AS item ON item.id = best.id
         WHERE item.words @@ v_any OR (p_by <> 'keyword' AND best.distance < 0.75)
             OR (p_by = 'newest' AND numnode(v_any) = 0)
@@ -268,21 +191,8 @@ BEGIN
         LIMIT p_k;
 END $$;
 """
-)
 RECALL_REVERSE = "DROP FUNCTION memory_recall(uuid, text[], text[], text, vector, text, integer, integer);"
 
-# The same, and of each whether it was written after its author had read instructions to the assistant.
-RECALL_MARKED = RECALL_REVERSE + RECALL.replace(
-    "similarity double precision)", "similarity double precision, marked boolean)"
-).replace("coalesce(greatest(0, 1 - best.distance), 0)", "coalesce(greatest(0, 1 - best.distance), 0), item.marked")
-RECALL_MARKED_REVERSE = RECALL_REVERSE + RECALL
-
-# The same without archived memories.
-_RECALL_MARKED_ONLY = RECALL_MARKED.removeprefix(RECALL_REVERSE)
-RECALL_UNARCHIVED = RECALL_REVERSE + _RECALL_MARKED_ONLY.replace(
-    "AND (valid_until IS NULL", "AND archived_at IS NULL AND (valid_until IS NULL"
-)
-RECALL_UNARCHIVED_REVERSE = RECALL_REVERSE + _RECALL_MARKED_ONLY
 # What the company remembers for everybody, for workers that may read no memory: with the rights of its owner, of the
 # transaction's tenant only, and without what was written after its author had read instructions to the assistant.
 RECALL_COMPANY = """

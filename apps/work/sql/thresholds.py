@@ -1,36 +1,10 @@
 """SQL of the trigger on earned thresholds, used by the migrations only. A row is append-only, and one that widens names
 a spent approval for exactly that change (spec 5.1.6)."""
 
-_APPROVED_SOMEHOW = """FUNCTION work_thresholds_hold() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        RAISE EXCEPTION 'a change of thresholds is not rewritten' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    IF NEW.direction = 'widen' AND NOT EXISTS (
-        SELECT FROM public.approvals_approvaltoken token
-        JOIN public.approvals_tokenuse spent ON spent.token_nonce = token.nonce
-        WHERE token.id = NEW.approval_token_id AND token.tenant_id = NEW.tenant_id AND spent.tenant_id = NEW.tenant_id
-          AND token.scope = 'autonomy_threshold')
-    THEN
-        RAISE EXCEPTION 'nothing is widened without a spent approval' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NEW;
-END $$;
-"""
-HOLD = f"""
-CREATE {_APPROVED_SOMEHOW}
-CREATE TRIGGER work_thresholds_are_held BEFORE INSERT OR UPDATE OR DELETE ON work_thresholdchange
-    FOR EACH ROW EXECUTE FUNCTION work_thresholds_hold();
-"""
-HOLD_REVERSE = """
-DROP TRIGGER work_thresholds_are_held ON work_thresholdchange;
-DROP FUNCTION work_thresholds_hold;
-"""
-
 # Whether a row widens is compared with the row before it, because the row's own `…_before` could be forged; and the
 # approval's card must name the same chatbot, the same actions and exactly these numbers.
-EXACT = """
-CREATE OR REPLACE FUNCTION work_thresholds_hold() RETURNS trigger
+HOLD = """
+CREATE FUNCTION work_thresholds_hold() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     v_last record;
@@ -77,5 +51,10 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+CREATE TRIGGER work_thresholds_are_held BEFORE INSERT OR UPDATE OR DELETE ON work_thresholdchange
+    FOR EACH ROW EXECUTE FUNCTION work_thresholds_hold();
 """
-EXACT_REVERSE = f"CREATE OR REPLACE {_APPROVED_SOMEHOW}"
+HOLD_REVERSE = """
+DROP TRIGGER work_thresholds_are_held ON work_thresholdchange;
+DROP FUNCTION work_thresholds_hold;
+"""

@@ -4,5 +4,5 @@ from tests.faults.versions.room import alter
 
 
 class Migration(migrations.Migration):
-    dependencies = [("silas_sessions", "0001_squashed"), ("work", "0001_squashed")]
+    dependencies = [("silas_sessions", "0001_initial"), ("work", "0001_initial")]
     operations = [alter("ADD COLUMN writer text")]
