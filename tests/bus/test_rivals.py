@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -118,28 +113,3 @@ def test_mark_by_rivals_counts_once(tenant: Any) -> None:
         return True
 
     assert sum(all_at_once(effect)) == 1
-
-
-HOLDER = """
-import django; django.setup()
-import sys, time, uuid
-from apps.bus import services
-from kernel.tenancy import tenant_scope
-with tenant_scope(uuid.UUID(sys.argv[1])):
-    services.lease("executor", consumer="doomed", scope_id="scope", seconds=1.0)
-print("held", flush=True)
-time.sleep(60)
-"""
-
-
-def test_message_of_a_killed_holder_comes_back_when_its_lease_has_run_out(tenant: Any) -> None:
-    make_message(tenant)
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tenant.pk)], stdout=subprocess.PIPE, env=dict(os.environ), text=True
-    ) as doomed:
-        assert doomed.stdout is not None
-        assert doomed.stdout.readline() == "held\n"
-        doomed.send_signal(signal.SIGKILL)
-    assert take(tenant) is None
-    time.sleep(1.1)
-    assert held(tenant).message.attempts == 1

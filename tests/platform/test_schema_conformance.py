@@ -122,16 +122,17 @@ def house(migrated: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iter
 NAMES = sorted(OPERATIONS.keys() - STREAMS, key=lambda name: (OPERATIONS[name].method.upper() == "DELETE", name))
 
 
-@pytest.mark.parametrize(("who", "examples"), [("owner", 5), ("limited", 1), ("app", 1)])
 @pytest.mark.parametrize("name", NAMES)
-def test_operation_answers_as_declared(house: Any, name: str, who: str, examples: int) -> None:
+def test_operation_answers_as_declared(house: Any, name: str) -> None:
+    """The first case of each is asked by all three: making a case takes longer than its answer."""
     operation = OPERATIONS[name]
     room, _, rest = operation.path.removeprefix("/api/v1/").partition("/{")
     fixed = {rest.partition("}")[0]: house["ids"][room]} if room in house["ids"] else None
+    asking = ["owner", "app", "limited"]
     modes = (operation.as_strategy(mode, path_parameters=fixed) for mode in GenerationMode)
 
     @settings(
-        max_examples=examples,
+        max_examples=5,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
@@ -139,7 +140,9 @@ def test_operation_answers_as_declared(house: Any, name: str, who: str, examples
     )
     @given(case=st.one_of(*modes))
     def call(case: Any) -> None:
-        response = case.call(headers={"Authorization": f"Bearer {house[who]}"})
-        case.validate_response(response, checks=(not_a_server_error, status_code_conformance))
+        while asking:
+            response = case.call(headers={"Authorization": f"Bearer {house[asking.pop()]}"})
+            case.validate_response(response, checks=(not_a_server_error, status_code_conformance))
+        asking.append("owner")
 
     call()
