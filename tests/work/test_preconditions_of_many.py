@@ -14,6 +14,8 @@ from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash
 from apps.bus.enums import Queue
+from apps.sessions.enums import EntryKind
+from apps.sessions.models import ChronicleEntry
 from apps.skills.models import Record
 from apps.skills.services import save_record
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
@@ -287,6 +289,21 @@ def test_task_whose_record_changed_since_the_project_was_approved_is_asked_about
     builder.work()
     assert notes(builder, 3) == [31]
     assert builder.item(whole.pk).status == WorkItemStatus.DONE
+
+
+def test_visitor_reads_the_values_of_all_tasks_of_a_project_that_is_asked_about_again(
+    builder: Desk, approver: Any
+) -> None:
+    asked = builder.propose(plan_markdown=PROJECT)
+    assert asked.work_item_id is not None
+    change(builder, 3, 7)
+    press(builder, card_of(builder, asked.work_item_id), approver)
+    whole = builder.item(asked.work_item_id)
+    with tenant_scope(builder.tenant):
+        told = ChronicleEntry.objects.filter(session_id=whole.session_id, kind=EntryKind.STATUS).order_by("seq")
+        first, again = [entry.payload["changes"] for entry in told]
+    assert [change["after"] for change in first] == ["31", "H-1", "31", "H-3"]
+    assert [change["after"] for change in again] == [change["after"] for change in first]
 
 
 def test_task_that_is_declined_ends_its_project(builder: Desk, approver: Any) -> None:

@@ -25,7 +25,7 @@ from apps.work.attempt_jobs import gates_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from apps.work.provenance import origins_after_edit, with_origins
-from apps.work.queries import active_goal, course_of
+from apps.work.queries import active_goal, children_of, course_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, card_text_of, highest_risk, title_of
@@ -126,8 +126,21 @@ def announce_edit(item: WorkItem) -> None:
 
 
 def changes_of(item: WorkItem) -> tuple[visitor_messages.Change, ...]:
-    """The values of a waiting item as its visitor reads them now."""
-    tools, access = screening.tools_in(item.spec.skills), course_of(item).granted
-    calls = screening.resolve_calls(item.spec.calls, tools)
+    """The values of a waiting item, of a project those of its tasks, as its visitor reads them now."""
+    access = course_of(item).granted
+    tools = {name: tool for spec in specs_of(item) for name, tool in screening.tools_in(spec.skills).items()}
     granted = [tool for name, tool in tools.items() if name in access]
-    return screening.visible_changes(calls, gates_of(item), granted=granted, subject=item.subject)
+    return screening.visible_changes(calls_of(item), gates_of(item), granted=granted, subject=item.subject)
+
+
+def calls_of(item: WorkItem) -> list[RequestedCall]:
+    """The calls for which an approval of the item is asked."""
+    return [
+        requested
+        for spec in specs_of(item)
+        for requested in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))
+    ]
+
+
+def specs_of(item: WorkItem) -> list[WorkItemSpec]:
+    return [task.spec for task in children_of(item)] if item.type == WorkItemType.PROJECT else [item.spec]

@@ -6,21 +6,18 @@ Always holds: the fresh card shows the records as they are now, at no lower risk
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from apps.approvals import queries as cards
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import Card
 from apps.skills import queries as skills
 from apps.work import visitor_messages
-from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.enums import WorkItemStatus
 from apps.work.locks import lock_item
 from apps.work.models import WorkItem
-from apps.work.queries import children_of
-from apps.work.services import drafts, screening
-from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, request_approval
-from apps.work.services.edits import changes_of
+from apps.work.services import drafts
+from apps.work.services.approval_requests import WORK_ITEM, request_approval
+from apps.work.services.edits import calls_of, changes_of
 from apps.work.services.items import announce
 from kernel.stored_texts import stored_text
 
@@ -51,16 +48,7 @@ def _open(item: WorkItem, old: Card | None) -> Card:
     """`old`: None for a part of a batch or project, which had no card of its own."""
     changes = changes_of(item) if item.session_id else ()
     announce(item, visitor_messages.about(visitor_messages.CHANGED, item.title), changes=changes)
-    calls, rationale = _calls_of(item), fresh_rationale(old.rationale if old else "")
+    calls, rationale = calls_of(item), fresh_rationale(old.rationale if old else "")
     if old is not None and old.kind == CardKind.DRAFT_REVIEW:
         return drafts.reopen_draft_card(item, calls[0], old, rationale=rationale)
     return request_approval(item, calls, None, instead_of=old, rationale=rationale)
-
-
-def _calls_of(item: WorkItem) -> Sequence[RequestedCall]:
-    specs = [task.spec for task in children_of(item)] if item.type == WorkItemType.PROJECT else [item.spec]
-    return [
-        requested
-        for spec in specs
-        for requested in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))
-    ]
