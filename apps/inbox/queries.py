@@ -198,8 +198,8 @@ def counts(user: User, asked: Asked) -> dict[str, int]:
     unread = Mention.objects.filter(user=user, read=False).values("session")
     numbers["mentions"] = _narrowed(Asked(), user, moment).filter(pk__in=unread)[: COUNTED + 1].count()
     if not asked.words:
-        for name in ("unread", "overdue"):
-            only = _narrowed(replace(asked, **{name: True}), user, moment)
+        for name, narrower in (("unread", replace(asked, unread=True)), ("overdue", replace(asked, overdue=True))):
+            only = _narrowed(narrower, user, moment)
             numbers[name] = only[: COUNTED + 1].count()
     return numbers
 

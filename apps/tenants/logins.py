@@ -54,6 +54,8 @@ def begin(request: Any, user: User) -> None:
     moment, said = now(), request.META.get("HTTP_USER_AGENT", "")
     row = Login.objects.create(
         user_id=user.pk,
+        # Set, because the earlier session is ended before Django's `login`, which would otherwise flush another
+        # person's session here without making a new key.
         session_key=request.session.session_key,
         method=request.session.get(METHOD, LoginMethod.PASSWORD),
         device=device_of(said),
