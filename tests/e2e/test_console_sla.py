@@ -76,5 +76,5 @@ async def test_policy_is_set_and_the_inbox_shows_what_is_due(
         assert box is not None
         assert box["height"] <= 60
     await _look(page, "sla-inbox")
-    await page.get_by_role("link", name="Overdue").click()
+    await page.locator("#only-overdue").click()
     await expect(rows).to_have_count(1)

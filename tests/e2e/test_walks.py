@@ -279,7 +279,7 @@ async def test_lead_sets_targets_finds_what_is_late_keeps_the_view_and_reads_the
     await in_scope(tenant, _overdue, late)
 
     await page.goto(f"{web}/console/inbox/?tab=all")
-    await page.get_by_role("link", name="Overdue").click()
+    await page.locator("#only-overdue").click()
     rows = page.locator("#conversations li a[id^=c-]")
     await expect(rows).to_have_count(1)
     await expect(rows.first).to_contain_text("Overdue by 1 h")
