@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from apps.bus import queries, services, signals, tasks
 from apps.bus.enums import SetAside
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.schemas import AlreadyProcessed, LeaseLost
+from kernel.clock import now
 from kernel.tenancy import ScopeError, tenant_scope
 from tests.bus.conftest import held, row, take
 from tests.factories.bus import let_leases_run_out, let_waits_pass, make_message
@@ -82,6 +84,15 @@ def test_heartbeat_lengthens_the_lease(tenant: Any) -> None:
     lease = held(tenant, seconds=1)
     say(tenant, services.heartbeat, lease, seconds=500)
     assert (row(tenant, queue=QUEUE).leased_until - lease.message.leased_until).total_seconds() > 400
+
+
+def test_wait_for_the_next_attempt_doubles(tenant: Any) -> None:
+    make_message(tenant)
+    for wait in (timedelta(seconds=seconds) for seconds in (1, 2, 4, 8)):
+        lease, before = held(tenant), now()
+        say(tenant, services.nack, lease, reason="broken")
+        assert before + wait <= row(tenant, queue=QUEUE).available_at <= now() + wait
+        let_waits_pass(tenant)
 
 
 def test_fifth_nack_buries_the_message(tenant: Any) -> None:
