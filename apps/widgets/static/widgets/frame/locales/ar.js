@@ -111,7 +111,7 @@ export const ar = {
   panel_fileGone: "لم يعد هذا الملف متاحا.",
   panel_conversations: "محادثاتك",
   panel_fresh: "محادثة جديدة",
-  panel_write: "Send us a message",
+  panel_write: "أرسل لنا رسالة",
   panel_loading: "جار التحميل",
   panel_searchArticles: "ابحث في مقالات المساعدة",
   panel_search: "بحث",

@@ -111,7 +111,7 @@ export const de = {
   panel_fileGone: "Diese Datei ist nicht mehr verfügbar.",
   panel_conversations: "Ihre Gespräche",
   panel_fresh: "Neues Gespräch",
-  panel_write: "Send us a message",
+  panel_write: "Schreiben Sie uns",
   panel_loading: "Wird geladen",
   panel_searchArticles: "Hilfeartikel durchsuchen",
   panel_search: "Suchen",

@@ -111,7 +111,7 @@ export const es = {
   panel_fileGone: "Este archivo ya no está disponible.",
   panel_conversations: "Sus conversaciones",
   panel_fresh: "Nueva conversación",
-  panel_write: "Send us a message",
+  panel_write: "Envíenos un mensaje",
   panel_loading: "Cargando",
   panel_searchArticles: "Buscar en los artículos de ayuda",
   panel_search: "Buscar",

@@ -111,7 +111,7 @@ export const fr = {
   panel_fileGone: "Ce fichier n'est plus disponible.",
   panel_conversations: "Vos conversations",
   panel_fresh: "Nouvelle conversation",
-  panel_write: "Send us a message",
+  panel_write: "Envoyez-nous un message",
   panel_loading: "Chargement",
   panel_searchArticles: "Rechercher dans les articles d’aide",
   panel_search: "Rechercher",

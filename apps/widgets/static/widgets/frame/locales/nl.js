@@ -111,7 +111,7 @@ export const nl = {
   panel_fileGone: "Dit bestand is niet meer beschikbaar.",
   panel_conversations: "Uw gesprekken",
   panel_fresh: "Nieuw gesprek",
-  panel_write: "Send us a message",
+  panel_write: "Stuur ons een bericht",
   panel_loading: "Laden",
   panel_searchArticles: "Helpartikelen zoeken",
   panel_search: "Zoeken",
