@@ -108,7 +108,9 @@ APPROVALS = Kind(
         "Who may approve, how many have to, and whether with a passkey. The most specific policy applies: request and "
         "risk, request, risk, neither."
     ),
-    none=gettext_lazy("No policies yet. Any owner or approver can approve on their own, except what they asked for themselves."),
+    none=gettext_lazy(
+        "No policies yet. Any owner or approver can approve on their own, except what they asked for themselves."
+    ),
 )
 ACCESS_LEVELS = Kind(
     model=AccessLevel,
