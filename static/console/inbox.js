@@ -96,25 +96,29 @@ function show(row, { parts, askedAt }) {
   fetched.delete(row.href);
   // The list is scrolled while the page's layout is still known.
   row.scrollIntoView({ block: "nearest" });
-  for (const part of parts) document.getElementById(part.id).replaceWith(document.adoptNode(part));
+  const [thread, contact] = parts;
+  replace(thread);
   document.querySelector("#conversations li > a[aria-current]")?.removeAttribute("aria-current");
   row.setAttribute("aria-current", "true");
   row.classList.remove("unread");
   row.querySelector(".badge")?.remove();
   history.replaceState(history.state, "", row.href);
   if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
-  const [thread] = parts;
   htmx.trigger(thread, "htmx:load");
   htmx.trigger(thread, "htmx:afterSettle");
   const log = thread.querySelector("#log");
   log.scrollTop = log.scrollHeight;
   afterPaint(() => {
+    // Beside the conversation, and read after it.
+    replace(contact);
     for (const part of parts) htmx.process(part);
     repointList(before, location.pathname);
   });
   if (askedAt > lastNews && Date.now() - askedAt < STAYS_TRUE) return;
   setTimeout(() => htmx.trigger(document.body, `silas:session:${thread.dataset.session}`), SETTLE);
 }
+
+const replace = (part) => document.getElementById(part.id).replaceWith(document.adoptNode(part));
 
 /* Links and forms of the list contain the address of the open conversation: replace that of the one before. */
 function repointList(before, now) {

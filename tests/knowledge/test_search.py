@@ -38,12 +38,16 @@ def quotes(tenant: Any, question: str, **more: Any) -> list[str]:
     return [passage.quote for passage in search(tenant, question, **more)]
 
 
-def make_large(tenant: Any) -> None:
-    """Let the search believe that there is a thousand times as much, so that it takes the index."""
+# With so many times the chunks, only the nearest are candidates: compared exactly, and by the index.
+EXACT, BY_INDEX = 1_000, 10_000
+
+
+def make_large(tenant: Any, times: int = BY_INDEX) -> None:
+    """Let the search believe that there is so many times as much."""
     with tenant_scope(tenant):
         for collection in Collection.objects.all():
-            collection.chunk_count *= 1000
-            collection.common_counts = [count * 1000 for count in collection.common_counts]
+            collection.chunk_count *= times
+            collection.common_counts = [count * times for count in collection.common_counts]
             collection.save()
 
 
@@ -51,15 +55,15 @@ def test_search_by_other_words_finds_the_meaning(knowledge: Any) -> None:
     assert quotes(knowledge, "my bike was robbed by thieves")[0] == TEXTS["theft"]
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_search_by_code_finds_the_only_passage_with_it(knowledge: Any, large: bool) -> None:
-    if large:
-        make_large(knowledge)
+@pytest.mark.parametrize("times", [1, EXACT, BY_INDEX])
+def test_search_by_code_finds_the_only_passage_with_it(knowledge: Any, times: int) -> None:
+    make_large(knowledge, times)
     assert quotes(knowledge, "Hello, could you please tell me about HX-4711?")[0] == TEXTS["form"]
 
 
-def test_search_large_knowledge_goes_through_the_index(knowledge: Any) -> None:
-    make_large(knowledge)
+@pytest.mark.parametrize("times", [EXACT, BY_INDEX])
+def test_search_large_knowledge_finds_by_meaning_what_has_none_of_the_words(knowledge: Any, times: int) -> None:
+    make_large(knowledge, times)
     assert set(quotes(knowledge, "when do you open")) == set(TEXTS.values())
 
 
@@ -67,14 +71,13 @@ def test_search_other_tenants_knowledge_is_not_there(knowledge: Any, other_tenan
     assert quotes(other_tenant, "bicycles") == []
 
 
-@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("times", [1, EXACT, BY_INDEX])
 def test_search_among_many_foreign_rows_finds_its_own(
-    knowledge: Any, other_tenant: Any, tmp_path: Path, large: bool
+    knowledge: Any, other_tenant: Any, tmp_path: Path, times: int
 ) -> None:
     near = "\n\n".join(f"## {number}\n\nStolen bicycles are covered up to {number} pounds." for number in range(300))
     ingest_texts(other_tenant, tmp_path, near=near)
-    if large:
-        make_large(knowledge)
+    make_large(knowledge, times)
     assert TEXTS["theft"] in quotes(knowledge, "Stolen bicycles are covered up to 500 pounds.")
 
 
@@ -121,7 +124,7 @@ def test_search_outside_a_scope_is_refused(knowledge: Any) -> None:
         queries.search("bicycles", vector=embedding.embed("bicycles"), levels=("public",))
 
 
-@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("times", [1, EXACT, BY_INDEX])
 @pytest.mark.parametrize(
     ("levels", "found"),
     [
@@ -132,12 +135,11 @@ def test_search_outside_a_scope_is_refused(knowledge: Any) -> None:
     ],
 )
 def test_search_sees_the_collections_of_the_given_levels(
-    tenant: Any, tmp_path: Path, levels: tuple[str, ...], found: list[str], large: bool
+    tenant: Any, tmp_path: Path, levels: tuple[str, ...], found: list[str], times: int
 ) -> None:
     ingest_texts(tenant, tmp_path, collection="open", a="Open.")
     ingest_texts(tenant, tmp_path, collection="closed", min_level="verified", b="Staff only.")
-    if large:
-        make_large(tenant)
+    make_large(tenant, times)
     assert sorted(quotes(tenant, "open staff", levels=levels)) == found
 
 

@@ -1,12 +1,12 @@
 """SQL functions and triggers of knowledge and memory: the searches, their hints, and the append-only rules.
 
 Each search is one function, so that it is one round trip and its plans stay with the connection. They fuse the ranks by
-embedding and by words. Up to 2000 chunks are compared exactly; more through the HNSW index, which continues past rows
+embedding and by words. Up to 10,000 chunks are compared exactly; more through the HNSW index, which continues past rows
 that are filtered out. They run with the caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-# The search of documents (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 60 and the
-# best 80 that contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
+# The search of documents. Candidates are all visible chunks up to 2000; of more, the nearest 60 and the best 80 that
+# contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
 # question, with a word's frequency inside a chunk taken as one: chunks are short. Of each chunk the ranks are returned,
 # by which ranks of other vectors are fused with them.
 SEARCH = """
@@ -39,9 +39,15 @@ BEGIN
     PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
     RETURN QUERY
     WITH near AS MATERIALIZED (
-        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY embedding <=> p_vector LIMIT 60
+        -- All tenants share the index, and what it finds for one of a few thousand chunks among a million of others is
+        -- late and incomplete. The addition hides the order from it.
+        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
+            WHERE v_size > 2000 AND v_size <= 10000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            ORDER BY (embedding <=> p_vector) + 0 LIMIT 60)
+        UNION ALL
+        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
+            WHERE v_size > 10000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            ORDER BY embedding <=> p_vector LIMIT 60)
     ), worded AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size > 2000 AND v_indexed
