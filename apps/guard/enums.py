@@ -153,9 +153,9 @@ class OnLimit(TextChoices):
     """What happens when the limit of the tenant or of a deployment is reached. The limits of the installation, of a
     visitor and of a task always apply."""
 
-    PAUSE_ALL = "pause_all", _("stop everything that costs money, and automations")
-    PAUSE_NON_CRITICAL = "pause_non_critical", _("stop automations that aren't critical")
-    ALERT_ONLY = "alert_only", _("notify people without stopping anything")
+    PAUSE_ALL = "pause_all", _("Stop everything that costs money, and automations")
+    PAUSE_NON_CRITICAL = "pause_non_critical", _("Stop automations that aren't critical")
+    ALERT_ONLY = "alert_only", _("Notify people without stopping anything")
 
 
 class SpendKind(TextChoices):

@@ -17,10 +17,11 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
+from tests.factories.signed import make_site
 from tests.factories.tenants import make_deployment, make_member
 
 POLICY = {"scope": "", "risk": "high", "who": "owners", "people": "1", "passkey": "registered"}
-LEVEL = {"name": "public", "order": "0", "description": "", "tools": "", "requires": "", "expires_after": ""}
+LEVEL = {"name": "public", "order": "0", "description": ""}
 KINDS = ["access-level", "approval-policy"]
 
 
@@ -80,6 +81,40 @@ def test_owner_adds_changes_and_removes_an_access_level(tenant: Any, owner: Any)
     assert [entry["change"] for entry in changes(tenant)] == ["added", "changed", "deleted"]
 
 
+def test_level_is_made_of_the_tools_and_gates_that_the_chatbot_has(tenant: Any, owner: Any) -> None:
+    desk, chatbot = browser(owner), make_deployment(tenant)
+    make_site(chatbot, gate="signed_in")
+    offered = desk.get(reverse("console-access-level-new")).content.decode()
+    assert 'name="tools" value="knowledge_search"' in offered
+    assert 'name="requires" value="signed_in"' in offered
+    typed = {**LEVEL, "name": "customer", "order": "1", "deployment": str(chatbot.pk)}
+    typed |= {"tools": "knowledge_search", "requires": "signed_in", "expires_after_0": "2", "expires_after_1": "3600"}
+    made = desk.post(reverse("console-access-level-new"), typed)
+    row = row_of(AccessLevel, tenant)
+    assert row.requires == ["signed_in"]
+    assert row.expires_after == 7200
+    desk.post(made["Location"], typed)
+    assert len(changes(tenant)) == 1
+
+
+def test_tool_that_the_chatbot_lost_is_shown_until_it_is_taken_out(tenant: Any, owner: Any) -> None:
+    desk, row = browser(owner), make_row("access-level", tenant)
+    with tenant_scope(tenant):
+        AccessLevel.objects.update(tools=["sold_out"])
+    address = reverse("console-access-level", args=[row.pk])
+    assert 'value="sold_out"' in desk.get(address).content.decode()
+    typed = {**LEVEL, "deployment": str(row.deployment_id)}
+    assert desk.post(address, {**typed, "tools": "sold_out"}).status_code == 422
+    assert desk.post(address, typed).status_code == 302
+    assert row_of(AccessLevel, tenant).tools == []
+
+
+def test_foreign_companies_tools_and_gates_are_not_offered(owner: Any, tenant: Any, other_tenant: Any) -> None:
+    make_deployment(tenant)
+    make_site(make_deployment(other_tenant), gate="theirs")
+    assert "theirs" not in browser(owner).get(reverse("console-access-level-new")).content.decode()
+
+
 def test_nothing_is_recorded_where_nothing_changes(tenant: Any, owner: Any) -> None:
     desk = browser(owner)
     made = desk.post(reverse("console-approval-policy-new"), POLICY)
@@ -114,11 +149,11 @@ def test_wrong_approval_policy_is_refused(tenant: Any, owner: Any, wrong: dict[s
         {"deployment": str(uuid4())},
         {"deployment": "x"},
         {"name": "two words"},
-        {"name": "verified", "requires": ""},
+        {"name": "verified"},
         {"name": "verified", "requires": "no_such_gate"},
         {"tools": "no_such_tool"},
         {"requires": "identity_verified"},
-        {"expires_after": "60"},
+        {"expires_after_0": "60", "expires_after_1": "1"},
         {"order": "-1"},
     ],
 )

@@ -119,7 +119,7 @@ class Migration(migrations.Migration):
                 name='SpendingPolicy',
                 fields=[
                     ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ('on_limit', models.CharField(choices=[('pause_all', 'stop everything that costs money, and automations'), ('pause_non_critical', "stop automations that aren't critical"), ('alert_only', 'notify people without stopping anything')], default='pause_all', max_length=20)),
+                    ('on_limit', models.CharField(choices=[('pause_all', 'Stop everything that costs money, and automations'), ('pause_non_critical', "Stop automations that aren't critical"), ('alert_only', 'Notify people without stopping anything')], default='pause_all', max_length=20)),
                     ('visitor_daily_usd', models.DecimalField(blank=True, decimal_places=9, max_digits=18, null=True)),
                     ('default_input', models.DecimalField(blank=True, decimal_places=9, max_digits=18, null=True)),
                     ('default_output', models.DecimalField(blank=True, decimal_places=9, max_digits=18, null=True)),

@@ -19,8 +19,11 @@ from apps.approvals import queries
 from apps.approvals.admin import PASSKEYS_MISSING, ApprovalPolicyForm
 from apps.approvals.enums import ApprovalScope, Deciders, PasskeyRule, Risk
 from apps.approvals.models import ApprovalPolicy
+from apps.sessions import policy
 from apps.sessions.admin import AccessLevelForm
 from apps.tenants.admin import TenantRowForm
+from apps.tenants.admin.fields import DurationInSecondsField
+from apps.tenants.models import Deployment
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -55,7 +58,7 @@ _LEVEL_LABELS: dict[str, StrOrPromise] = {
 }
 
 
-def _approval_form() -> type[TenantRowForm]:
+def _approval_form(_row: ApprovalPolicy | None) -> type[TenantRowForm]:
     made: Any = forms.modelform_factory(ApprovalPolicy, form=ApprovalPolicyForm, fields=_APPROVAL_FIELDS)
     for name, label, every, choices in (
         ("scope", gettext_lazy("Request"), gettext_lazy("Every request"), list(_SCOPES.items())),
@@ -65,8 +68,26 @@ def _approval_form() -> type[TenantRowForm]:
     return _labelled(made, _APPROVAL_LABELS)
 
 
-def _level_form() -> type[TenantRowForm]:
-    made = forms.modelform_factory(AccessLevel, form=AccessLevelForm, fields=tuple(_LEVEL_LABELS))
+def _level_form(row: AccessLevel | None) -> type[TenantRowForm]:
+    """Tools and gates are chosen from what the level's chatbot has, for a new level from what all chatbots have; the
+    form refuses what the chosen one lacks. What the row names and is gone stays in sight, to be taken out."""
+    made: Any = forms.modelform_factory(AccessLevel, form=AccessLevelForm, fields=tuple(_LEVEL_LABELS))
+    chatbots = [row.deployment] if row else list(Deployment.objects.all())
+    for name, known, about in (
+        ("tools", policy.known_tools, gettext_lazy("What visitors of this level can use.")),
+        ("requires", policy.known_gates, gettext_lazy("Visitors reach this level by passing all of these.")),
+    ):
+        names = {*(getattr(row, name) if row else ()), *(each for chatbot in chatbots for each in known(chatbot))}
+        made.base_fields[name] = forms.MultipleChoiceField(
+            required=False,
+            choices=[(each, each) for each in sorted(names)],
+            widget=forms.CheckboxSelectMultiple,
+            help_text=about,
+        )
+    made.base_fields["expires_after"] = ends = DurationInSecondsField(
+        required=False, help_text=gettext_lazy("Leave empty to keep the level until the conversation ends.")
+    )
+    ends.widget.widgets[0].attrs["aria-label"] = _LEVEL_LABELS["expires_after"]
     return _labelled(made, _LEVEL_LABELS)
 
 
@@ -82,7 +103,7 @@ class Kind:
     """One kind of policy with its addresses, its form and its words."""
 
     model: type[ApprovalPolicy | AccessLevel]
-    make_form: Callable[[], type[TenantRowForm]]
+    make_form: Callable[[Any], type[TenantRowForm]]
     fields: tuple[str, ...]
     address: str
     address_of_one: str

@@ -50,7 +50,7 @@ def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpRespon
 
 
 def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
-    form = kind.make_form()(request.POST if request.method == "POST" else None, instance=row)
+    form = kind.make_form(row)(request.POST if request.method == "POST" else None, instance=row)
     # The form writes what was typed into its row while it checks.
     title = title_of(row) if row else ""
     if request.method == "POST" and form.is_valid():
