@@ -20,9 +20,13 @@ from kernel.errors import SilasError
 from kernel.language import gettext
 
 
-def card_timings(deployment_id: UUID | None) -> dict[Pace, int | None]:
-    """The seconds that the company, or this chatbot, set itself; None where it sets none."""
-    rows = _rows(deployment_id).values_list("pace", "seconds")
+def card_timings(deployment_id: UUID | None, *, lock: bool = False) -> dict[Pace, int | None]:
+    """The seconds that the company, or this chatbot, set itself; None where it sets none. `lock`: until they are
+    changed in the same transaction."""
+    found = _rows(deployment_id)
+    if lock:
+        found = found.select_for_update(no_key=True, of=("self",))
+    rows = found.values_list("pace", "seconds")
     own = {Pace(pace): seconds for pace, seconds in rows}
     return {pace: own.get(pace) for pace in Pace}
 

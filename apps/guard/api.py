@@ -18,7 +18,18 @@ from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Pause, Period
 from apps.guard.models import Budget, ModelPrice
 from apps.guard.schemas import ZERO
-from apps.tenants.api_auth import OwnersView, RequestSerializer, ScopedView, uncached, validated
+from apps.tenants.api_auth import (
+    CHANGED_MEANWHILE,
+    IF_MATCH,
+    OWNERS_REFUSALS,
+    OwnersView,
+    RequestSerializer,
+    ScopedView,
+    require_unchanged,
+    uncached,
+    validated,
+    with_etag,
+)
 from apps.tenants.enums import Capability, KeyScope
 from apps.tenants.queries import deployment_by_id
 from kernel.tenancy import tenant_scope
@@ -81,6 +92,30 @@ class PriceAnswer(serializers.Serializer[Any]):
     cache_read_per_million = _money(allow_null=True)
     cache_write_per_million = _money(allow_null=True)
     changed_at = serializers.DateTimeField()
+
+
+class SpendingPolicyFields(serializers.Serializer[Any]):
+    """What happens at a limit, and what costs where no list has a price."""
+
+    on_limit = serializers.ChoiceField(
+        choices=OnLimit.values, required=False, help_text="When a limit of the company or of a deployment is reached"
+    )
+    visitor_daily_usd = _money(
+        min_value=0, required=False, allow_null=True, help_text="What a visitor may cost a day; null: no limit"
+    )
+    default_input = _money(
+        min_value=0,
+        required=False,
+        allow_null=True,
+        help_text="US dollars per million input tokens of a model without a known price; null, as the next: not used",
+    )
+    default_output = _money(
+        min_value=0, required=False, allow_null=True, help_text="The same per million output tokens"
+    )
+
+
+class SpendingPolicyRequest(SpendingPolicyFields, RequestSerializer):
+    pass
 
 
 class SpendingRequest(RequestSerializer):
@@ -221,6 +256,33 @@ class OneModelPrice(OwnersView):
         with tenant_scope(self.caller.tenant_id):
             services.remove_price(price_id, actor=self.caller.actor, user=self.caller.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class SpendingPolicyOfCompany(OwnersView):
+    reading, writing = KeyScope.SETTINGS_READ, KeyScope.SETTINGS_WRITE
+
+    @extend_schema(
+        operation_id="spending_policy_get", tags=["budgets"], responses={200: SpendingPolicyFields, **OWNERS_REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        """Read what happens at a limit, what a visitor may cost a day, and the price of models that no list knows."""
+        with tenant_scope(self.caller.tenant_id):
+            return with_etag(SpendingPolicyFields(services.spending_policy()).data)
+
+    @extend_schema(
+        operation_id="spending_policy_edit",
+        tags=["budgets"],
+        request=SpendingPolicyRequest,
+        parameters=[IF_MATCH],
+        responses={200: SpendingPolicyFields, 400: _WRONG, **OWNERS_REFUSALS, **CHANGED_MEANWHILE},
+    )
+    def patch(self, request: Request) -> Response:
+        """Change the policy from the next call that costs money; what is left out stays."""
+        changes = validated(SpendingPolicyRequest, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            require_unchanged(request, SpendingPolicyFields(services.spending_policy(lock=True)).data)
+            policy = services.change_spending_policy(changes, actor=self.caller.actor, user=self.caller.user)
+            return with_etag(SpendingPolicyFields(policy).data)
 
 
 class Spending(ScopedView):

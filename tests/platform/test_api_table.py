@@ -240,6 +240,8 @@ OPERATIONS = {
     "console-retention": "retention_get retention_edit",
     "console-company-settings": "company_get company_edit",
     "console-visitor-limits": "visitor_limits_get visitor_limits_edit",
+    "console-card-timings": "card_timings_get card_timings_edit deployment_card_timings_get "
+    "deployment_card_timings_edit",
     # Simulations
     "console-simulations": "simulation_suites_list simulations_list",
     "console-simulation-make": "simulation_suites_create",
@@ -279,6 +281,7 @@ OPERATIONS = {
     "console-limit-save": "budgets_set",
     "console-prices": "model_prices_list model_prices_set",
     "console-price-remove": "model_prices_delete",
+    "console-spending-policy": "spending_policy_get spending_policy_edit",
     "console-spending-resume": "spending_resume",
     # Studio
     "console-studios": "deployments_list",
@@ -334,6 +337,10 @@ NO_API = {
         console-member-logins console-second-required console-provider
     """,
     "A person decides whether apps that nobody registered may ask for access.": "console-app-self-registration",
+    "Who may approve and what visitors reach: a key that could widen it could let its own requests pass.": """
+        console-approval-policies console-approval-policy console-approval-policy-new console-approval-policy-delete
+        console-access-levels console-access-level console-access-level-new console-access-level-delete
+    """,
     "Programs are held by these rules: a person sets them, and lifts what they hold with a passkey.": """
         console-safety-policy console-safety-take-back console-safety-roll-back
         console-safety-step-up console-safety-allow console-safety-code console-safety-token

@@ -22,9 +22,9 @@ from kernel.language import gettext
 FIELDS = ("on_limit", "visitor_daily_usd", "default_input", "default_output")
 
 
-def spending_policy() -> dict[str, Any]:
-    """The company's own policy, or the defaults."""
-    row = SpendingPolicy.objects.first() or SpendingPolicy()
+def spending_policy(*, lock: bool = False) -> dict[str, Any]:
+    """The company's own policy, or the defaults. `lock`: until it is changed in the same transaction."""
+    row = _locked() if lock else SpendingPolicy.objects.first() or SpendingPolicy()
     return {name: getattr(row, name) for name in FIELDS}
 
 
@@ -34,8 +34,7 @@ def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User
     Raises `SilasError`: `invalid` 400 for a wrong value, `forbidden_role` for a `user` who is no owner.
     """
     require_owner(user)
-    SpendingPolicy.objects.get_or_create()
-    row: SpendingPolicy = SpendingPolicy.objects.select_for_update(no_key=True).get()
+    row = _locked()
     changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
     before = _recorded(row, changed)
     for name in changed:
@@ -49,6 +48,12 @@ def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User
         row.save(update_fields=changed)
         record_row_change(row, "changed", actor=actor, before=before, after=_recorded(row, changed))
     return {name: getattr(row, name) for name in FIELDS}
+
+
+def _locked() -> SpendingPolicy:
+    SpendingPolicy.objects.get_or_create()
+    row: SpendingPolicy = SpendingPolicy.objects.select_for_update(no_key=True).get()
+    return row
 
 
 def _recorded(row: SpendingPolicy, names: list[str]) -> dict[str, object]:

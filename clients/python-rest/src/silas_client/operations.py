@@ -298,6 +298,20 @@ class Operations(Transport):
         )
         return answer
 
+    def card_timings_get(self, *, fields: str | None = None) -> t.CardTimingsAnswer:
+        """Read how long the company's cards wait for a decision."""
+        answer: t.CardTimingsAnswer = self.call("GET", "/api/v1/card-timings", query={"fields": fields})
+        return answer
+
+    def card_timings_edit(
+        self, body: t.PatchedCardTimingsRequest | None = None, *, if_match: str | None = None
+    ) -> t.CardTimingsAnswer:
+        """Change how long new cards wait; what is left out stays, null uses the installation's time."""
+        answer: t.CardTimingsAnswer = self.call(
+            "PATCH", "/api/v1/card-timings", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
     def cards_list(
         self,
         *,
@@ -872,6 +886,25 @@ class Operations(Transport):
 
     def deployment_avatar_remove(self, deployment_id: str) -> None:
         self.call("DELETE", f"/api/v1/deployments/{self.segment(deployment_id)}/avatar")
+
+    def deployment_card_timings_get(self, deployment_id: str, *, fields: str | None = None) -> t.CardTimingsAnswer:
+        """Read how long the cards of one chatbot wait for a decision."""
+        answer: t.CardTimingsAnswer = self.call(
+            "GET", f"/api/v1/deployments/{self.segment(deployment_id)}/card-timings", query={"fields": fields}
+        )
+        return answer
+
+    def deployment_card_timings_edit(
+        self, deployment_id: str, body: t.PatchedCardTimingsRequest | None = None, *, if_match: str | None = None
+    ) -> t.CardTimingsAnswer:
+        """Change how long new cards of this chatbot wait; what is left out stays, null uses the company's time."""
+        answer: t.CardTimingsAnswer = self.call(
+            "PATCH",
+            f"/api/v1/deployments/{self.segment(deployment_id)}/card-timings",
+            headers={"If-Match": if_match},
+            body=body,
+        )
+        return answer
 
     def styles_compare(
         self, deployment_id: str, body: t.ComparisonRequest, *, idempotency_key: str | None = None
@@ -2577,6 +2610,20 @@ class Operations(Transport):
     def spending_get(self, *, days: int | None = None, fields: str | None = None) -> t.SpendingAnswer:
         """Read what the last days cost, by day, deployment, model and purpose, the limits, and what is paused."""
         answer: t.SpendingAnswer = self.call("GET", "/api/v1/spending", query={"days": days, "fields": fields})
+        return answer
+
+    def spending_policy_get(self, *, fields: str | None = None) -> t.SpendingPolicyFields:
+        """Read what happens at a limit, what a visitor may cost a day, and the price of models that no list knows."""
+        answer: t.SpendingPolicyFields = self.call("GET", "/api/v1/spending-policy", query={"fields": fields})
+        return answer
+
+    def spending_policy_edit(
+        self, body: t.PatchedSpendingPolicyRequest | None = None, *, if_match: str | None = None
+    ) -> t.SpendingPolicyFields:
+        """Change the policy from the next call that costs money; what is left out stays."""
+        answer: t.SpendingPolicyFields = self.call(
+            "PATCH", "/api/v1/spending-policy", headers={"If-Match": if_match}, body=body
+        )
         return answer
 
     def spending_resume(self, *, idempotency_key: str | None = None) -> t.ResumedAnswer:

@@ -225,6 +225,19 @@ class CardSubjectAnswer(TypedDict):
     id: str
 
 
+class CardTimingSeconds(TypedDict):
+    gate: NotRequired[int | None]
+    plan: NotRequired[int | None]
+    calm: NotRequired[int | None]
+
+
+class CardTimingsAnswer(TypedDict):
+    gate: NotRequired[int | None]
+    plan: NotRequired[int | None]
+    calm: NotRequired[int | None]
+    inherited: CardTimingSeconds
+
+
 ChangeEnum: TypeAlias = Literal["passes", "fails", "new_passes", "new_fails", "gone"]
 
 
@@ -1208,6 +1221,12 @@ class PatchedCardPolicyEdit(TypedDict):
     verified_days: NotRequired[int]
 
 
+class PatchedCardTimingsRequest(TypedDict):
+    gate: NotRequired[int | None]
+    plan: NotRequired[int | None]
+    calm: NotRequired[int | None]
+
+
 class PatchedChannelEdit(TypedDict):
     name: NotRequired[str]
     settings: NotRequired[dict[str, str]]
@@ -1280,6 +1299,13 @@ class PatchedSlaPolicyChange(TypedDict):
 
 class PatchedSourceChangeBody(TypedDict):
     enabled: NotRequired[bool]
+
+
+class PatchedSpendingPolicyRequest(TypedDict):
+    on_limit: NotRequired[OnLimitEnum]
+    visitor_daily_usd: NotRequired[Decimal | None]
+    default_input: NotRequired[Decimal | None]
+    default_output: NotRequired[Decimal | None]
 
 
 class PatchedTaskChange(TypedDict):
@@ -2058,6 +2084,13 @@ class SourceRunAnswer(TypedDict):
 
 class SourceRunBody(TypedDict):
     dry_run: NotRequired[bool]
+
+
+class SpendingPolicyFields(TypedDict):
+    on_limit: NotRequired[OnLimitEnum]
+    visitor_daily_usd: NotRequired[Decimal | None]
+    default_input: NotRequired[Decimal | None]
+    default_output: NotRequired[Decimal | None]
 
 
 class SpentOnAnswer(TypedDict):
