@@ -7,7 +7,6 @@ never handed to anybody. What the company's own server or team said of a person 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -230,10 +229,6 @@ def add_note(contact_id: UUID, text: str, *, actor: str, author: User | None = N
     note = ContactNote.objects.create(contact=contact, author=author, text=text, created_at=now())
     record(AuditEvent.CONTACT_NOTED, actor=actor, subject=f"contact:{contact.pk}")
     return note
-
-
-def note_seen(contact: Contact, moment: datetime) -> None:
-    Contact.objects.filter(pk=contact.pk, last_seen_at__lt=moment).update(last_seen_at=moment)
 
 
 def _whose(kind: str, value: str) -> Q:

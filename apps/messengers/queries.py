@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Max, Q
 
 from apps.messengers.enums import Direction, MessageState
-from apps.messengers.models import Channel, ChannelMessage, ChannelThread
+from apps.messengers.models import Channel, ChannelMessage
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import lookup_scope
@@ -74,8 +74,3 @@ def health(channel_id: UUID) -> Health:
     )
     recent = messages.exclude(problem="").filter(changed_at__gte=now() - timedelta(days=1))
     return Health(**counts, problems=list(recent.order_by("-changed_at")[:_SHOWN_PROBLEMS]))  # type: ignore[arg-type]  # counts and times
-
-
-def threads_of(session_id: UUID) -> list[ChannelThread]:
-    """The places at which a conversation's visitor is reached beside the widget."""
-    return list(ChannelThread.objects.select_related("channel").filter(session_id=session_id).order_by("created_at"))

@@ -10,8 +10,6 @@ from apps.releases.schemas import Change, GateRef, Snapshot
 from kernel.canonical import sha256_hex
 
 WHOLE = 100
-# The current release and the one that is being tried.
-MOST_LIVE = 2
 
 
 def bucket_of(session_id: UUID) -> int:

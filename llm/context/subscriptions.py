@@ -15,7 +15,6 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 MEMORY_QUERY = "memory_query"
-SUB_TYPES = ("file", "file_lines", MEMORY_QUERY)
 MOST_ACTIVE, MOST_LISTED, MAX_TARGET = 3, 10, 400
 
 

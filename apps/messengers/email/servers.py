@@ -32,7 +32,6 @@ SECONDS = 15
 WAIT_SECONDS, STEP_SECONDS = 60.0, 1.0
 _IDLE, _LONGEST_LINE, _READ = b"silas-idle", 1_000_000, 65_536
 _SIZE = re.compile(rb"RFC822\.SIZE (\d+)")
-_UID = re.compile(rb"UID (\d+)")
 
 
 @dataclass(frozen=True)
