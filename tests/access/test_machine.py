@@ -1,4 +1,4 @@
-"""Is any tool above the level ever dispatched, whatever the order of gates, expiries, yeses and what a model names?
+"""No tool above the level is dispatched, whatever the order of gates, expiries, approvals and what a model names.
 
 Two machines over the pure core: one that shrinks to the shortest way in, and 100,000 short lives drawn quickly.
 """
@@ -130,7 +130,7 @@ def test_gate_that_no_level_asks_for_neither_shortens_nor_lengthens(lasts: int, 
     assert visit.model_asks(turn, "claim_status") is opens
 
 
-def test_yes_of_a_person_opens_no_tool_above_the_level() -> None:
+def test_approval_of_a_person_opens_no_tool_above_the_level() -> None:
     visit = Visit()
     visit.approve("file_claim", 600)
     assert not visit.model_asks(visit.open_turn(), "file_claim")

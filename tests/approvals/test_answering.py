@@ -51,7 +51,7 @@ def test_no_settles_every_kind_and_opens_nothing(tenant: Any, owner: Any, kind: 
 
 
 @pytest.mark.parametrize("kind", BINDING)
-def test_yes_to_a_kind_that_binds_is_signed_once(tenant: Any, owner: Any, kind: CardKind) -> None:
+def test_approval_of_a_kind_that_binds_is_signed_once(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
     answer(card, owner, kinds.APPROVE)
     assert tokens(card) == 1
@@ -75,7 +75,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("kind", "choice"), OTHERS)
-def test_wanting_it_otherwise_is_no_yes(tenant: Any, owner: Any, kind: CardKind, choice: str) -> None:
+def test_wanting_it_otherwise_is_no_approval(tenant: Any, owner: Any, kind: CardKind, choice: str) -> None:
     card = make_kind(tenant, kind)
     answer(card, owner, choice, selected=["T-1"], text="Dear Maria")
     assert tokens(card) == 0
@@ -124,7 +124,7 @@ def test_reworded_draft_goes_to_nobody_else(tenant: Any, owner: Any) -> None:
     assert new.payload["args"]["to"] == card.payload["args"]["to"]
 
 
-def test_just_this_once_is_a_yes_that_says_so(tenant: Any, owner: Any) -> None:
+def test_just_this_once_is_an_approval_that_says_so(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.PERMISSION_ESCALATION)
     answer(card, owner, "just_this_once")
     assert said(card) == {"choice": "just_this_once"}

@@ -60,18 +60,18 @@ def two(tenant: Any) -> ApprovalPolicy:
     return policy(tenant, people=2)
 
 
-def test_first_of_two_yeses_mints_nothing(tenant: Any, two: Any, owner: Any) -> None:
+def test_first_of_two_approvals_mints_nothing(tenant: Any, two: Any, owner: Any) -> None:
     assert answer(tenant, open_card(tenant), owner) is None
     assert tokens(tenant) == 0
 
 
-def test_first_of_two_yeses_leaves_the_card_open(tenant: Any, two: Any, owner: Any) -> None:
+def test_first_of_two_approvals_leaves_the_card_open(tenant: Any, two: Any, owner: Any) -> None:
     card = open_card(tenant)
     answer(tenant, card, owner)
     assert status(tenant, card) == CardStatus.OPEN
 
 
-def test_second_of_two_yeses_mints_the_token(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
+def test_second_of_two_approvals_mints_the_token(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
     plan = make_plan()
     card = open_card(tenant, plan)
     answer(tenant, card, owner)
@@ -80,13 +80,13 @@ def test_second_of_two_yeses_mints_the_token(tenant: Any, two: Any, owner: Any, 
     assert verify(tenant, decision.token, plan) is Reason.OK
 
 
-def test_second_yes_of_the_same_person_is_refused(tenant: Any, two: Any, owner: Any) -> None:
+def test_second_approval_of_the_same_person_is_refused(tenant: Any, two: Any, owner: Any) -> None:
     card = open_card(tenant)
     answer(tenant, card, owner)
     assert refusal(tenant, card, owner) == "answered_already"
 
 
-def test_one_decline_after_a_yes_ends_it(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
+def test_one_decline_after_an_approval_ends_it(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
     answer(tenant, card, owner)
     answer(tenant, card, approver, DECLINED)
@@ -102,7 +102,7 @@ def test_person_who_said_yes_may_still_decline(tenant: Any, two: Any, owner: Any
     assert decision.verdict == DECLINED
 
 
-def test_yes_of_somebody_who_lost_the_role_since_does_not_count(
+def test_approval_of_somebody_who_lost_the_role_since_does_not_count(
     tenant: Any, two: Any, owner: Any, approver: Any
 ) -> None:
     card = open_card(tenant)
@@ -113,7 +113,7 @@ def test_yes_of_somebody_who_lost_the_role_since_does_not_count(
     assert tokens(tenant) == 0
 
 
-def test_two_last_yeses_at_once_mint_one_token(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
+def test_two_last_approvals_at_once_mint_one_token(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
     found = race(lambda: answer(tenant, card, owner), lambda: answer(tenant, card, approver))
     assert sorted(type(one).__name__ for one in found) == ["Decision", "NoneType"]
@@ -160,7 +160,7 @@ def test_token_of_two_people_names_both_answers(tenant: Any, two: Any, owner: An
     assert len(decision.token.conditions["answers"]) == 2
 
 
-def test_every_yes_is_stored_with_a_signature_that_holds(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
+def test_every_approval_is_stored_with_a_signature_that_holds(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
     answer(tenant, card, owner)
     answer(tenant, card, approver)
@@ -191,7 +191,7 @@ def test_decline_needs_no_signing_key(tenant: Any, owner: Any, settings: Any) ->
     assert decision.verdict == DECLINED
 
 
-def test_first_yes_is_written_down(tenant: Any, two: Any, owner: Any) -> None:
+def test_first_approval_is_written_down(tenant: Any, two: Any, owner: Any) -> None:
     answer(tenant, open_card(tenant), owner)
     with tenant_scope(tenant):
         assert AuditEntry.objects.order_by("seq").last().event == "card_answered"
@@ -290,7 +290,7 @@ def test_passkey_is_wanted_by_rule_and_risk(rule: PasskeyRule, risk: Risk, has_o
 # --- conditions
 
 
-def test_yes_with_conditions_is_refused(tenant: Any, owner: Any) -> None:
+def test_approval_with_conditions_is_refused(tenant: Any, owner: Any) -> None:
     assert refusal(tenant, open_card(tenant), owner, conditions={"max": 5}) == "conditions_not_allowed"
 
 

@@ -1,4 +1,4 @@
-"""An edited payload is a new payload: the old card is void, the new one needs a yes of its own."""
+"""An edited payload is a new payload: the old card is void, the new one needs an approval of its own."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def test_edit_mints_nothing(tenant: Any, owner: Any, card: Card, plan: Any) -> N
         assert not ApprovalToken.objects.exists()
 
 
-def test_yes_to_the_successor_does_not_open_the_old_payload(tenant: Any, owner: Any, card: Card, plan: Any) -> None:
+def test_approval_of_the_successor_does_not_open_the_old_payload(
+    tenant: Any, owner: Any, card: Card, plan: Any
+) -> None:
     decision = decide(tenant, edit(tenant, card, owner, {**plan, "body": "Less"}), owner)
     assert decision is not None
     assert verify(tenant, decision.token, plan) is Reason.PLAN_HASH_MISMATCH
@@ -100,7 +102,9 @@ def test_edit_after_a_decision_is_refused(tenant: Any, owner: Any, card: Card, p
     assert refusal(tenant, card, owner, {**plan, "body": "Less"}) == "card_decided"
 
 
-def test_edit_and_yes_at_once_leave_one_of_both(tenant: Any, owner: Any, approver: Any, card: Card, plan: Any) -> None:
+def test_edit_and_approval_at_once_leave_one_of_both(
+    tenant: Any, owner: Any, approver: Any, card: Card, plan: Any
+) -> None:
     race(lambda: edit(tenant, card, owner, {**plan, "body": "Less"}), lambda: decide(tenant, card, approver))
     with tenant_scope(tenant):
         assert ApprovalToken.objects.exists() != Card.objects.filter(supersedes=card).exists()
@@ -123,7 +127,9 @@ def test_somebody_else_can_approve_the_rewritten(tenant: Any, owner: Any, approv
     assert decide(tenant, successor, approver) is not None
 
 
-def test_yeses_to_the_old_card_do_not_count_for_the_new_one(tenant: Any, owner: Any, approver: Any, plan: Any) -> None:
+def test_approvals_to_the_old_card_do_not_count_for_the_new_one(
+    tenant: Any, owner: Any, approver: Any, plan: Any
+) -> None:
     from apps.approvals.models import ApprovalPolicy
 
     with tenant_scope(tenant):

@@ -181,7 +181,7 @@ def test_rivals_who_decide_and_withdraw_settle_a_card_once(tenant: Any, owner: A
 
 
 @pytest.mark.parametrize("assigned", [False, True])
-def test_card_whose_time_is_up_ends_without_a_yes(tenant: Any, owner: Any, assigned: bool) -> None:
+def test_card_whose_time_is_up_ends_without_an_approval(tenant: Any, owner: Any, assigned: bool) -> None:
     card = open_card(tenant)
     if assigned:
         call(card, assign_card, to=owner, by=owner)

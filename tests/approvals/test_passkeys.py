@@ -74,11 +74,13 @@ def device(tenant: Any, owner: Any) -> SoftPasskey:
     return made
 
 
-def test_yes_to_a_grave_card_needs_the_registered_passkey(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
+def test_approval_of_a_grave_card_needs_the_registered_passkey(
+    tenant: Any, owner: Any, grave: Card, device: Any
+) -> None:
     assert refusal(tenant, grave, owner) == "step_up_required"
 
 
-def test_yes_with_the_passkey_s_answer_is_taken(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
+def test_approval_with_the_passkey_s_answer_is_taken(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     assert isinstance(approve(tenant, grave, owner, device.get(ask(tenant, grave, owner))), Decision)
 
 
@@ -106,7 +108,7 @@ def test_policy_that_asks_for_a_passkey_refuses_whoever_has_none(tenant: Any, ow
     assert refusal(tenant, open_card(tenant), owner) == "passkey_missing"
 
 
-def test_policy_that_asks_for_a_passkey_says_so_before_the_yes(tenant: Any, owner: Any, required: None) -> None:
+def test_policy_that_asks_for_a_passkey_says_so_before_the_approval(tenant: Any, owner: Any, required: None) -> None:
     with pytest.raises(SilasError) as refused:
         ask(tenant, open_card(tenant), owner)
     assert refused.value.code == "passkey_missing"
@@ -263,7 +265,7 @@ def test_refused_answer_has_spent_its_challenge(tenant: Any, owner: Any, grave: 
     assert refusal(tenant, grave, owner, device.get(options)) == "passkey_refused"
 
 
-def test_yes_without_any_answer_is_no_refused_passkey(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
+def test_approval_without_any_answer_is_no_refused_passkey(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     refusal(tenant, grave, owner)
     assert newest(tenant).event != "passkey_refused"
 

@@ -1,4 +1,4 @@
-"""Sixty-four workers race for one approval token, and exactly one of them gets a yes, every time.
+"""Sixty-four workers race for one approval token, and exactly one of them spends it, every time.
 
 `SILAS_TOKEN_RACES` says how many tokens they race for: a few in every run, 200 and more when somebody wants to know.
 """
@@ -52,7 +52,7 @@ def uses(tenant: Any, token: ApprovalToken) -> int:
 
 
 @pytest.mark.slow
-def test_one_of_sixty_four_gets_the_yes_every_time(tenant: Any, owner: Any, workers: ThreadPoolExecutor) -> None:
+def test_one_of_sixty_four_gets_the_approval_every_time(tenant: Any, owner: Any, workers: ThreadPoolExecutor) -> None:
     for _ in range(RACES):
         plan = make_plan()
         token = make_token(tenant, owner, plan)
@@ -62,7 +62,7 @@ def test_one_of_sixty_four_gets_the_yes_every_time(tenant: Any, owner: Any, work
 
 
 @pytest.mark.slow
-def test_standing_yes_is_spent_as_often_as_it_says(tenant: Any, owner: Any, workers: ThreadPoolExecutor) -> None:
+def test_standing_approval_is_spent_as_often_as_it_says(tenant: Any, owner: Any, workers: ThreadPoolExecutor) -> None:
     goal = make_plan(type="goal", failure_context=TEMPLATE, skills=["desk"])
     token = make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=5, token_seconds=3600)
     won = race(workers, lambda: verify(tenant, token, goal, spawn(tenant, goal)))

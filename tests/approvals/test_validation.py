@@ -136,7 +136,7 @@ def test_card_whose_no_says_nothing_is_refused(tenant: Any, kind: CardKind, word
     assert refused.extra["fields"] == ["consequence.decline"]
 
 
-def test_card_without_a_consequence_for_its_yes_is_refused(tenant: Any) -> None:
+def test_card_without_a_consequence_for_its_approval_is_refused(tenant: Any) -> None:
     assert refusal(tenant, consequence={"decline": "No refund"}).extra["fields"] == ["consequence.approve"]
 
 
@@ -179,7 +179,7 @@ def test_draft_that_is_not_the_one_sent_is_refused(tenant: Any) -> None:
     assert refused.extra["fields"] == ["draft"]
 
 
-def test_option_that_poses_as_the_yes_is_refused(tenant: Any) -> None:
+def test_option_that_poses_as_the_approval_is_refused(tenant: Any) -> None:
     options = [{"label": "Fine", "value": "approve"}]
     refused = refusal(tenant, CardKind.DECISION, **changed(CardKind.DECISION, "payload", options=options))
     assert refused.code == "card_payload_unfit"

@@ -148,7 +148,7 @@ def test_nothing_begins_while_the_company_is_switched_off(house: House) -> None:
 
 
 @pytest.mark.parametrize(("role", "begun"), [(Role.APPROVER, 1), (Role.VIEWER, 0), (Role.AGENT, 0)])
-def test_yes_of_a_member_ends_with_the_role_that_could_give_it(house: House, role: Role, begun: int) -> None:
+def test_approval_of_a_member_ends_with_the_role_that_could_give_it(house: House, role: Role, begun: int) -> None:
     """Regaining the role does not restore the consent: the member opts in again."""
     make_member(house.tenant, "owner")
     interval(house)

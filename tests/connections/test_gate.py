@@ -64,7 +64,7 @@ def test_call_without_its_permission_is_refused_before_it_costs_anything(tenant:
     assert reread(row).last_used is None
 
 
-def test_yes_for_once_lets_one_call_through(tenant: Any, row: Connection, owner: Any) -> None:
+def test_approval_for_once_lets_one_call_through(tenant: Any, row: Connection, owner: Any) -> None:
     called(tenant)
     attend_owed(tenant)
     said_yes(tenant, row, owner, "just_this_once")

@@ -125,7 +125,7 @@ def post(tenant: Any) -> Iterator[MailServer]:
         configure(Choice())
 
 
-def test_message_is_sent_by_work_after_its_yes_and_not_before(
+def test_message_is_sent_by_work_after_its_approval_and_not_before(
     tenant: Any, owner: Any, approver: Any, row: Connection, post: MailServer
 ) -> None:
     assert press(owner, row, act="send").status_code == 302

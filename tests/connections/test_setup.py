@@ -104,7 +104,7 @@ def test_declined_connection_begins_nothing(tenant: Any, owner: Any) -> None:
     assert reread(row).status == ConnectionStatus.REMOVED
 
 
-def test_yes_to_other_settings_begins_nothing(tenant: Any, owner: Any) -> None:
+def test_approval_of_other_settings_begins_nothing(tenant: Any, owner: Any) -> None:
     row = link(tenant)
     with tenant_scope(tenant):
         Connection.objects.update(settings={"endpoint": "https://elsewhere.test"})

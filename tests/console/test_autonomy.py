@@ -77,7 +77,7 @@ def test_absurd_settings_change_nothing(house: House, wrong: dict[str, str]) -> 
     assert house.do(queries.autonomy_settings).max_concurrent == 3
 
 
-def test_yes_of_a_member_is_their_own(house: House, approver: Any) -> None:
+def test_approval_of_a_member_is_their_own(house: House, approver: Any) -> None:
     post(approver, "console-autonomy-opt", allowed="1")
     first = (house.do(queries.has_opted_in, approver.pk), house.do(queries.has_opted_in, house.owner.pk))
     post(approver, "console-autonomy-opt", allowed="0")

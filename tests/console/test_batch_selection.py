@@ -55,7 +55,9 @@ def _opened(user: Any, card: Card) -> str:
 
 
 @pytest.mark.parametrize("ticked", [USUAL, ["T-2"], [], [*USUAL, "T-9"]])
-def test_yes_to_the_whole_batch_is_refused_while_a_line_is_unticked(batch: Card, owner: Any, ticked: list[str]) -> None:
+def test_approval_of_the_whole_batch_is_refused_while_a_line_is_unticked(
+    batch: Card, owner: Any, ticked: list[str]
+) -> None:
     response = _press(owner, batch, ticked)
     assert response.status_code == 409
     assert _is_open(batch) is True
@@ -81,7 +83,7 @@ def test_face_without_boxes_says_yes_to_what_the_card_binds(batch: Card, owner: 
     assert not _is_open(batch)
 
 
-def test_yes_with_every_line_ticked_is_taken(batch: Card, owner: Any) -> None:
+def test_approval_with_every_line_ticked_is_taken(batch: Card, owner: Any) -> None:
     assert _press(owner, batch, ALL).status_code == 200
     assert _is_open(batch) is False
 

@@ -90,7 +90,7 @@ def test_quotes_of_a_plan_are_shown_as_they_are(tenant: Any, owner: Any, part: s
     assert "Call {&quot;order&quot;: &quot;H-1&quot;} &amp; &lt;stop&gt;." in page(owner, card)
 
 
-def test_template_of_a_standing_yes_is_not_called_the_model_s(tenant: Any, owner: Any) -> None:
+def test_template_of_a_standing_approval_is_not_called_the_model_s(tenant: Any, owner: Any) -> None:
     found = page(owner, make_kind(tenant, CardKind.STANDING, details={"body": "Note it."}))
     assert "What it may start each time" in found
     assert "as written by the model" not in found
@@ -119,7 +119,7 @@ def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CardKind if not kinds.get_kind(kind).labels_are_complete])
-def test_yes_of_medium_risk_or_more_takes_its_gesture(tenant: Any, owner: Any, kind: CardKind) -> None:
+def test_approval_of_medium_risk_or_more_takes_its_gesture(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
     press(owner, card, "approve")
     assert (stored(card).status == CardStatus.DECIDED) is (card.risk == Risk.LOW)

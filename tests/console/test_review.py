@@ -319,7 +319,7 @@ def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, sett
     assert _card(card).status == CardStatus.OPEN
 
 
-def test_first_of_two_yeses_says_that_somebody_else_has_to_answer(tenant: Any, owner: Any, approver: Any) -> None:
+def test_first_of_two_approvals_says_that_somebody_else_has_to_answer(tenant: Any, owner: Any, approver: Any) -> None:
     with tenant_scope(tenant):
         ApprovalPolicy.objects.create(people=2)
     card = make_card(tenant)
@@ -355,7 +355,9 @@ def test_open_cards_about_one_record_lead_to_each_other(approver: Any, shown_des
     assert f'href="{address}"' in found
 
 
-def test_yes_to_a_card_whose_record_changed_shows_the_card_that_took_its_place(approver: Any, shown_desk: Desk) -> None:
+def test_approval_of_a_card_whose_record_changed_shows_the_card_that_took_its_place(
+    approver: Any, shown_desk: Desk
+) -> None:
     item = shown_desk.waiting(40)
     card = shown_desk.card(item)
     with tenant_scope(shown_desk.tenant):

@@ -62,7 +62,7 @@ def taken_back(tenant: Any) -> list[TokenRevocation]:
 # --- what the page says
 
 
-def test_yes_that_stands_can_be_taken_back(owner: Any, standing: Card) -> None:
+def test_approval_that_stands_can_be_taken_back(owner: Any, standing: Card) -> None:
     found = page(owner, standing)
     assert "Used 0 of 20 times" in found
     assert FORM in found
@@ -83,11 +83,11 @@ def test_who_may_not_decide_sees_that_it_stands_and_no_button(
     assert FORM not in found
 
 
-def test_used_yes_whose_work_has_not_begun_can_be_taken_back(desk: Desk, approver: Any) -> None:
+def test_used_approval_whose_work_has_not_begun_can_be_taken_back(desk: Desk, approver: Any) -> None:
     assert FORM in page(approver, desk.card(desk.approved(approver)))
 
 
-def test_used_yes_whose_work_is_done_cannot_be_taken_back(desk: Desk, approver: Any) -> None:
+def test_used_approval_whose_work_is_done_cannot_be_taken_back(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     desk.work()
     found = page(approver, desk.card(item))
@@ -95,7 +95,7 @@ def test_used_yes_whose_work_is_done_cannot_be_taken_back(desk: Desk, approver: 
     assert FORM not in found
 
 
-def test_yes_that_ran_out_says_so(tenant: Any, owner: Any) -> None:
+def test_approval_that_ran_out_says_so(tenant: Any, owner: Any) -> None:
     token = make_token(tenant, owner, make_plan())
     with time_machine.travel(token.expires_at + timedelta(seconds=1), tick=False):
         found = page(owner, token.decision.card)
@@ -103,7 +103,7 @@ def test_yes_that_ran_out_says_so(tenant: Any, owner: Any) -> None:
     assert FORM not in found
 
 
-def test_yes_of_a_void_key_says_so(tenant: Any, owner: Any, standing: Card) -> None:
+def test_approval_of_a_void_key_says_so(tenant: Any, owner: Any, standing: Card) -> None:
     with tenant_scope(tenant):
         rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
     found = page(owner, standing)
@@ -112,7 +112,7 @@ def test_yes_of_a_void_key_says_so(tenant: Any, owner: Any, standing: Card) -> N
 
 
 @pytest.mark.parametrize("verdict", [ApprovalVerdict.DECLINED, None])
-def test_card_without_a_yes_says_nothing_of_one(tenant: Any, owner: Any, verdict: ApprovalVerdict | None) -> None:
+def test_card_without_an_approval_says_nothing_of_one(tenant: Any, owner: Any, verdict: ApprovalVerdict | None) -> None:
     card = open_card(tenant)
     with tenant_scope(tenant):
         if verdict:
@@ -120,7 +120,7 @@ def test_card_without_a_yes_says_nothing_of_one(tenant: Any, owner: Any, verdict
     assert 'id="yes"' not in page(owner, card)
 
 
-def test_answered_question_has_no_yes_to_take_back(tenant: Any, owner: Any) -> None:
+def test_answered_question_has_no_approval_to_take_back(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
         answer_card(card.pk, user=owner, choice="old", face=face_hash(card))
@@ -130,7 +130,7 @@ def test_answered_question_has_no_yes_to_take_back(tenant: Any, owner: Any) -> N
 # --- revoking
 
 
-def test_yes_taken_back_is_told_with_who_and_why(tenant: Any, owner: Any, approver: Any, standing: Card) -> None:
+def test_approval_taken_back_is_told_with_who_and_why(tenant: Any, owner: Any, approver: Any, standing: Card) -> None:
     take_back(approver, standing)
     found = page(owner, standing)
     assert f"{approver.display_name} revoked this approval" in found
@@ -186,7 +186,7 @@ def test_press_from_another_site_is_refused(tenant: Any, owner: Any, standing: C
     assert taken_back(tenant) == []
 
 
-def test_card_without_a_yes_has_none_to_take_back(tenant: Any, owner: Any) -> None:
+def test_card_without_an_approval_has_none_to_take_back(tenant: Any, owner: Any) -> None:
     assert take_back(owner, open_card(tenant)).status_code == 404
 
 
@@ -197,13 +197,13 @@ def test_second_press_says_who_was_first(owner: Any, approver: Any, standing: Ca
     assert f"{approver.display_name} revoked this approval" in response.content.decode()
 
 
-def test_rivals_take_a_yes_back_once(tenant: Any, owner: Any, approver: Any, standing: Card) -> None:
+def test_rivals_take_an_approval_back_once(tenant: Any, owner: Any, approver: Any, standing: Card) -> None:
     answers = race(lambda: take_back(owner, standing, **HTMX), lambda: take_back(approver, standing, **HTMX))
     assert sorted(answer.status_code for answer in answers) == [200, 409]
     assert len(taken_back(tenant)) == 1
 
 
-def test_work_of_a_yes_taken_back_does_not_begin(desk: Desk, owner: Any, approver: Any) -> None:
+def test_work_of_an_approval_taken_back_does_not_begin(desk: Desk, owner: Any, approver: Any) -> None:
     item = desk.approved(approver)
     take_back(owner, desk.card(item))
     desk.work()
@@ -211,7 +211,7 @@ def test_work_of_a_yes_taken_back_does_not_begin(desk: Desk, owner: Any, approve
     assert desk.order().data.get("note") is None
 
 
-def test_standing_yes_taken_back_asks_again_each_time(desk: Desk, owner: Any) -> None:
+def test_standing_approval_taken_back_asks_again_each_time(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner)
     with tenant_scope(desk.tenant):
         card = Card.objects.get(kind=CardKind.STANDING)
@@ -222,51 +222,51 @@ def test_standing_yes_taken_back_asks_again_each_time(desk: Desk, owner: Any) ->
 # --- what runs without asking
 
 
-def test_standing_yes_is_listed_with_what_is_left_of_it(owner: Any, standing: Card) -> None:
+def test_standing_approval_is_listed_with_what_is_left_of_it(owner: Any, standing: Card) -> None:
     found = work_page(owner)
     assert standing.intent in found
     assert "Used 0 of 20 times" in found
     assert f'href="{reverse("console-card", args=[standing.pk])}"' in found
 
 
-def test_tenant_without_a_standing_yes_is_told_so(owner: Any) -> None:
+def test_tenant_without_a_standing_approval_is_told_so(owner: Any) -> None:
     assert "No standing approvals" in work_page(owner)
 
 
-def test_standing_yes_of_another_tenant_is_not_listed(other_tenant: Any, standing: Card) -> None:
+def test_standing_approval_of_another_tenant_is_not_listed(other_tenant: Any, standing: Card) -> None:
     from tests.factories.tenants import make_member
 
     assert standing.intent not in work_page(make_member(other_tenant, "owner"))
 
 
-def test_yes_to_one_plan_is_not_listed(desk: Desk, owner: Any, tenant: Any) -> None:
+def test_approval_of_one_plan_is_not_listed(desk: Desk, owner: Any, tenant: Any) -> None:
     make_token(tenant, owner, make_plan())
     assert "No standing approvals" in work_page(owner)
 
 
-def test_used_standing_yes_is_listed_no_more(desk: Desk, owner: Any) -> None:
+def test_used_standing_approval_is_listed_no_more(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner, uses=1)
     desk.propose(note(5))
     assert "No standing approvals" in work_page(owner)
 
 
-def test_standing_yes_taken_back_is_listed_no_more(owner: Any, standing: Card) -> None:
+def test_standing_approval_taken_back_is_listed_no_more(owner: Any, standing: Card) -> None:
     take_back(owner, standing)
     assert standing.intent not in work_page(owner)
 
 
-def test_standing_yes_that_ran_out_is_listed_no_more(owner: Any, standing: Card) -> None:
+def test_standing_approval_that_ran_out_is_listed_no_more(owner: Any, standing: Card) -> None:
     with time_machine.travel(now() + timedelta(days=31), tick=False):
         assert standing.intent not in work_page(owner)
 
 
-def test_standing_yes_of_a_void_key_is_listed_no_more(tenant: Any, owner: Any, standing: Card) -> None:
+def test_standing_approval_of_a_void_key_is_listed_no_more(tenant: Any, owner: Any, standing: Card) -> None:
     with tenant_scope(tenant):
         rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
     assert standing.intent not in work_page(owner)
 
 
-def test_list_asks_no_more_for_more_yeses(tenant: Any, owner: Any) -> None:
+def test_list_asks_no_more_for_more_approvals(tenant: Any, owner: Any) -> None:
     counts = []
     for _ in range(3):
         goal = make_plan(type="goal", failure_context="Fix $failed_checks")
@@ -282,7 +282,7 @@ def test_empty_queue_leads_to_what_runs_without_asking(owner: Any) -> None:
     assert f'href="{reverse("console-work")}#standing"' in found
 
 
-def test_goal_s_own_yes_is_not_work_under_way(desk: Desk, owner: Any) -> None:
+def test_goal_s_own_approval_is_not_work_under_way(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner, uses=1)
     desk.propose(note(5))
     desk.work()

@@ -80,7 +80,7 @@ def test_task_of_a_project_waits_for_its_turn(desk: Desk, owner: Any) -> None:
     assert "queued" in page(owner, first)
 
 
-def test_item_shows_what_a_yes_binds(desk: Desk, owner: Any) -> None:
+def test_item_shows_what_an_approval_binds(desk: Desk, owner: Any) -> None:
     item = desk.waiting()
     assert item.plan_hash in page(owner, item)
 

@@ -1,4 +1,4 @@
-"""What is connected, taken in and spent, for the pictures: a skill of another platform that waits for a yes,
+"""What is connected, taken in and spent, for the pictures: a skill of another platform that waits for approval,
 connections in each state, an outside tool server, a month's money."""
 
 from __future__ import annotations

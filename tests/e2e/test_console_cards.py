@@ -49,7 +49,7 @@ async def test_card_handed_to_a_colleague_is_theirs_without_a_reload(
     await expect(theirs.locator(".assigned")).to_contain_text("Assigned to you")
 
 
-async def test_second_of_two_people_sees_the_first_yes(
+async def test_second_of_two_people_sees_the_first_approval(
     web: str, open_page: Any, tenant: Any, owner: Any, approver: Any
 ) -> None:
     await in_scope(tenant.pk, ApprovalPolicy.objects.create, people=2)

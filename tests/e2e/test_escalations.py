@@ -165,7 +165,7 @@ async def test_report_reaches_the_owner(house: House, owner: Any) -> None:
     await expect(page.locator(".timeline")).to_contain_text("Policy block reported to you")
 
 
-async def test_spawn_task_waits_for_its_yes_in_the_review(house: House, approver: Any) -> None:
+async def test_spawn_task_waits_for_its_approval_in_the_review(house: House, approver: Any) -> None:
     widget = await house.hears("Here is a turnip", "Somebody will look into the turnip.")
     await expect(widget.work).to_contain_text("Waiting for our team to confirm")
     page = await log_in(house.open_page, house.web, approver, "/console/review/")

@@ -190,7 +190,7 @@ async def test_approved_change_is_carried_out_and_proved_without_a_reload(story:
     assert (await story.record("HM-20418"))["address"] == NEW_ADDRESS
 
 
-async def test_visitor_on_a_phone_who_left_before_the_yes_finds_it_done(story: Story) -> None:
+async def test_visitor_on_a_phone_who_left_before_the_approval_finds_it_done(story: Story) -> None:
     console = await story.staff("approver")
     site = await story.open_page(f"{story.web}/demo/meridian-insurance/", **PHONE)
     address = "12 Harbour Row, Hull HU1 1AA"

@@ -1,6 +1,6 @@
-"""`python -m tests.faults.clerk N`: a tenant with an approver and N changes that wait for a yes, in the house's rows.
+"""`python -m tests.faults.clerk N`: a tenant with an approver and N changes that wait for approval, in a house.
 
-Prints, as JSON, the deployment, who may say yes, and the item, card and order of each change: every change is about an
+Prints, as JSON, the deployment, who may approve, and the item, card and order of each change: every change is about an
 order and a customer of its own, so that its effects can be counted.
 """
 

@@ -95,7 +95,7 @@ def test_approved_call_is_made_once_in_all_attempts_and_audited_with_its_digest(
         assert call(run, ACT) == refused(RefusalCode.APPROVAL_SPENT)
 
 
-def test_same_call_under_another_yes_happens(tenant: Any, handle: Handle) -> None:
+def test_same_call_under_another_approval_happens(tenant: Any, handle: Handle) -> None:
     handle(answer("done"))
     for nonce in ("n-1", "n-2"):
         assert isinstance(call(make_run(tenant, approval=approving(ACT, nonce=nonce)), ACT), Done)

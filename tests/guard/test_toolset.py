@@ -115,7 +115,7 @@ def test_gate_that_asks_defers_the_call(tenant: Any, handle: Handle) -> None:
     assert isinstance(output, DeferredToolRequests) and next(iter(output.metadata.values()))["gate"] == "ask"
 
 
-def test_acting_tool_needs_the_yes_of_its_run_where_nobody_can_be_asked(tenant: Any, handle: Handle) -> None:
+def test_acting_tool_needs_the_approval_of_its_run_where_nobody_can_be_asked(tenant: Any, handle: Handle) -> None:
     handle(answer("done"))
     approved, unapproved = make_run(tenant, approval=approving(make_call(tool="act"))), make_run(tenant)
     assert ask(toolset(approved, defer_acting=False), "act")[0] == "done"

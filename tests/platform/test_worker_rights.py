@@ -81,7 +81,7 @@ def test_every_table_is_decided(insider: Connection) -> None:
     assert tables(insider) ^ WORKERS_MAY.keys() == set()
 
 
-def test_table_that_makes_a_yes_a_login_or_a_rule_is_never_written() -> None:
+def test_table_that_makes_an_approval_a_login_or_a_rule_is_never_written() -> None:
     assert CLOSED
     assert [table for table in CLOSED if {kind for kind, _ in rights_of(WORKERS_MAY[table])} - {"SELECT"}] == []
 
@@ -120,7 +120,7 @@ def test_database_grants_what_is_listed_and_no_more(insider: Connection, kind: s
 
 
 @pytest.mark.parametrize("statement", ["INSERT INTO {} DEFAULT VALUES", "DELETE FROM {}", "TRUNCATE {}"])
-def test_worker_cannot_write_what_makes_a_yes_a_login_or_a_rule(worker: Connection, statement: str) -> None:
+def test_worker_cannot_write_what_makes_an_approval_a_login_or_a_rule(worker: Connection, statement: str) -> None:
     asked = {table: sql.SQL(statement).format(sql.Identifier(table)) for table in CLOSED}
     assert [table for table, written in asked.items() if not refused(worker, written)] == []
 
@@ -229,7 +229,7 @@ def test_workers_role_has_no_more_than_the_list(database: None) -> None:
 
 
 @pytest.mark.parametrize("address", ["DATABASE_URL", "DATABASE_OWNER_URL", "SILAS_TEST_SUPERUSER_DSN"])
-def test_role_that_can_make_a_yes_has_more_than_the_list(database: None, address: str) -> None:
+def test_role_that_can_make_an_approval_has_more_than_the_list(database: None, address: str) -> None:
     assert "INSERT ON approvals_decision" in excess(os.environ[address])
 
 
@@ -284,7 +284,7 @@ def test_worker_with_more_rights_than_its_own_version_gives_does_not_start(
 
 
 @pytest.mark.parametrize("right", ["INSERT ON approvals_decision", "DELETE ON silas_sessions_label"])
-def test_no_version_gives_a_worker_what_makes_a_yes_or_deletes(
+def test_no_version_gives_a_worker_what_makes_an_approval_or_deletes(
     insider: Connection, migrated_by: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, right: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", WORKER)
@@ -365,7 +365,7 @@ def spend(worker: Connection, given: Standing, **other: Any) -> tuple[Any, ...] 
     ).fetchone()
 
 
-def test_worker_spends_a_standing_yes_no_oftener_than_it_says(
+def test_worker_spends_a_standing_approval_no_oftener_than_it_says(
     worker: Connection, tenant: Any, standing: Standing
 ) -> None:
     see(worker, tenant)
@@ -426,7 +426,7 @@ def test_worker_burns_no_use_for_a_row_that_says_another_plan_than_its_hash(
         ({"issued": None}, "invalid_signature"),
     ],
 )
-def test_worker_burns_no_yes_to_one_plan_that_it_could_not_use(
+def test_worker_burns_no_approval_to_one_plan_that_it_could_not_use(
     worker: Connection, tenant: Any, owner: Any, other: dict[str, Any], refusal: str
 ) -> None:
     plan = make_plan()
@@ -436,7 +436,7 @@ def test_worker_burns_no_yes_to_one_plan_that_it_could_not_use(
     assert spend(worker, given) == (1, None)
 
 
-def test_worker_spends_no_yes_of_another_tenant(worker: Connection, other_tenant: Any, standing: Standing) -> None:
+def test_worker_spends_no_approval_of_another_tenant(worker: Connection, other_tenant: Any, standing: Standing) -> None:
     see(worker, other_tenant)
     assert spend(worker, standing) == (None, "token_unknown")
 

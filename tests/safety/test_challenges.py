@@ -137,7 +137,7 @@ def test_challenge_of_another_principal_or_tenant_is_unknown(blocked: Blocked, o
     assert data(blocked.verify(code))["verified"] is True
 
 
-def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
+def test_what_waits_for_an_approval_has_no_code(tenant: Any) -> None:
     agent = started(tenant)
     agent.report(TO_CONFIRM)
     with pytest.raises(SilasError, match="no longer needs a code"):
@@ -214,7 +214,7 @@ def test_two_names_that_are_stopped_at_once_share_one_block(tenant: Any) -> None
         assert Hold.objects.filter(kind="block").count() == 1
 
 
-def test_report_that_races_a_persons_yes_ends_well(tenant: Any) -> None:
+def test_report_that_races_a_persons_approval_ends_well(tenant: Any) -> None:
     agent = started(tenant)
     agent.report(TO_CONFIRM)
     answers = race(agent.let_go, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))

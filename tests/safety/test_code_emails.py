@@ -65,7 +65,7 @@ def test_letter_is_no_way_round_a_passkey(blocked: Agent, tenant: Any, owner: An
     assert len(letters_to(approver)) == 1
 
 
-def test_no_code_leaves_where_every_yes_takes_a_passkey(blocked: Agent, tenant: Any, owner: Any) -> None:
+def test_no_code_leaves_where_every_approval_takes_a_passkey(blocked: Agent, tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         ApprovalPolicy.objects.create(passkey=PasskeyRule.REQUIRED)
     send(tenant)

@@ -125,7 +125,7 @@ def test_execution_that_reported_meanwhile_is_looked_at_when_it_may_be_silent_ag
     assert due_at == execution.last_at + timedelta(seconds=3600)
 
 
-def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -> None:
+def test_step_after_the_limit_pauses_and_an_approval_gives_a_new_budget(tenant: Any) -> None:
     policy(tenant, max_steps=2)
     clerk = started(tenant)
     assert [clerk.report()["continue"] for _ in range(3)] == [True, True, False]
@@ -196,7 +196,7 @@ def test_allowed_action_passes_once(clerk: Agent) -> None:
     assert clerk.report(TO_CONFIRM)["continue"] is False
 
 
-def test_yes_is_for_its_own_action_and_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
+def test_approval_is_for_its_own_action_and_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     clerk.let_go()
     assert clerk.report(HARMLESS)["notifications"] == []
@@ -439,7 +439,7 @@ def test_action_asks_a_person_once_at_most(tenant: Any, hint: str, outcome: str,
 
 
 @pytest.mark.parametrize("asks", [{}, {"max_steps": 1}, {"requires_approval": ["*"]}])
-def test_grave_action_is_never_let_go_by_a_lighter_yes(tenant: Any, asks: dict[str, Any]) -> None:
+def test_grave_action_is_never_let_go_by_a_lighter_approval(tenant: Any, asks: dict[str, Any]) -> None:
     """A step limit or a pattern that comes first makes no mere confirmation of what takes a code."""
     clerk, other = started(tenant), Agent(tenant, may_confirm=True)
     clerk.report("listing files")
@@ -448,7 +448,7 @@ def test_grave_action_is_never_let_go_by_a_lighter_yes(tenant: Any, asks: dict[s
     assert code_of(other.confirm(TO_VERIFY, execution_id=clerk.hold().execution_id)) == "PERMISSION_DENIED"
 
 
-def test_yes_from_before_the_policy_was_stricter_is_not_enough(tenant: Any) -> None:
+def test_approval_from_before_the_policy_was_stricter_is_not_enough(tenant: Any) -> None:
     clerk = started(tenant)
     clerk.report(TO_CONFIRM)
     clerk.let_go()

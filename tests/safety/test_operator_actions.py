@@ -66,7 +66,7 @@ def ask(agent: Agent, user: Any, what: OperatorAction = OperatorAction.ALLOW) ->
 
 
 def press(agent: Agent, user: Any, step_up: str = "", what: OperatorAction = OperatorAction.ALLOW) -> str:
-    """The code or token, "" for a yes, or the refusal's code."""
+    """The code or token, "" for an approval, or the refusal's code."""
     try:
         with tenant_scope(agent.tenant):
             shown = services.perform_operator_action(agent.hold().pk, what, user=user, step_up=step_up)

@@ -382,7 +382,7 @@ def _waiting(session: ChatSession) -> list[tuple[str, bool, str]]:
         return [(item.status, Card.objects.get(subject_id=item.pk).is_open, item.requested_by[:5]) for item in items]
 
 
-async def test_task_waits_for_its_yes(tenant: Any, tmp_path: Path) -> None:
+async def test_task_waits_for_its_approval(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "task")
     assert await in_thread(_waiting, heard.session) == [("pending", True, "goal:")]
 

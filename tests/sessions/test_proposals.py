@@ -61,7 +61,7 @@ def _take_in(state: TurnState, action: PlanAction) -> None:
 
 
 def refused_by_a_gate(desk: Desk, escalation: EscalationSpec) -> tuple[list[str], int]:
-    """What staff see when a gate refuses the plan of a turn: reports in the log, and tasks that wait for a yes."""
+    """What staff see when a gate refuses the plan of a turn: reports in the log, and tasks that wait for approval."""
     gate = GateSpec(name="never", on="on_tool_call", extract="order", allowed_values=["none"], on_block="then")
     session = make_session(desk.deployment)
     say(session, "Please note it")

@@ -221,7 +221,7 @@ def test_plan_that_names_more_skills_gets_none_of_them(desk: Desk) -> None:
     assert names == {"test-desk", "house-style"}
 
 
-def test_task_under_a_standing_yes_has_what_its_goal_hands_down(desk: Desk, approver: Any) -> None:
+def test_task_under_a_standing_approval_has_what_its_goal_hands_down(desk: Desk, approver: Any) -> None:
     desk.allow_standing(approver)
     proposal = desk.propose(note(10))
     assert proposal.outcome == "dispatched"

@@ -83,7 +83,7 @@ def test_version_of_another_company_is_not_handed_on(other_tenant: Any, package:
     assert asked(other_tenant, "get", "skills/test-desk/versions/1/package").status_code == 404
 
 
-def test_draft_begins_changes_and_is_put_up_for_a_yes(tenant: Any) -> None:
+def test_draft_begins_changes_and_is_put_up_for_an_approval(tenant: Any) -> None:
     begun = asked(tenant, "post", "skill-drafts", {"name": "word-count", "wish": WISH})
     draft = begun.json()
     place = f"skill-drafts/{draft['id']}"

@@ -236,7 +236,7 @@ def test_unknown_format_is_refused():
         adapted(hint="word")
 
 
-def test_imported_skill_is_not_in_use_by_itself_and_is_after_a_yes(tenant, approver):
+def test_imported_skill_is_not_in_use_by_itself_and_is_after_an_approval(tenant, approver):
     fetched = imports.from_archive(zipped(skill()), name="tools.zip")
     with tenant_scope(tenant):
         version = imports.import_skill(fetched, by=approver)

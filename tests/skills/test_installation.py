@@ -64,7 +64,7 @@ def test_proposed_by_somebody_who_may_not_decide_is_refused(tenant, tmp_path, vi
 
 
 @pytest.mark.parametrize("change", [{"status": "active"}, {"source": "bundled"}, {"status": "disabled"}, {"body": "x"}])
-def test_proposed_skill_goes_nowhere_without_a_spent_yes(tenant, proposed, change):
+def test_proposed_skill_goes_nowhere_without_a_spent_approval(tenant, proposed, change):
     with pytest.raises(DatabaseError, match=r"skill"), tenant_scope(tenant):
         SkillVersion.objects.filter(pk=proposed.pk).update(**change)
 

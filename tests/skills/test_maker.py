@@ -175,7 +175,7 @@ def test_examples_are_the_rows_that_tests_see(tenant: Any, approver: Any) -> Non
     assert maker.run_draft_tests(tenant.pk, draft.pk, seen=3, by=approver)["passed"] is True
 
 
-def test_proposed_draft_waits_for_a_yes_as_it_stands(tenant: Any, approver: Any) -> None:
+def test_proposed_draft_waits_for_an_approval_as_it_stands(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
     with tenant_scope(tenant):
         version = maker.propose_draft(draft.pk, seen=1, by=approver)

@@ -114,7 +114,7 @@ def test_card_of_an_update_shows_what_differs(tenant, tmp_path):
     assert f"-{SAY_OK}\n+print('{{}}')" in diff
 
 
-def test_skill_whose_script_fails_is_withdrawn_after_the_yes(tenant, tmp_path, approver):
+def test_skill_whose_script_fails_is_withdrawn_after_the_approval(tenant, tmp_path, approver):
     folder = plain_folder(tmp_path, "raise SystemExit('broken')", args={})
     version = propose(tenant, folder)
     answer(tenant, version, approver)
@@ -129,7 +129,7 @@ def test_dry_run_reaches_no_network(tenant, tmp_path):
     assert version.report["dry_run"][0]["ok"] is False
 
 
-def test_edited_after_the_yes_is_another_version_that_needs_another(tenant, tmp_path, approver, proposed):
+def test_edited_after_the_approval_is_another_version_that_needs_another(tenant, tmp_path, approver, proposed):
     answer(tenant, proposed, approver)
     (tmp_path / "word-count/scripts/count.py").write_text(f"{COUNT}# one byte more")
     edited = propose(tenant, tmp_path / "word-count")
@@ -138,7 +138,7 @@ def test_edited_after_the_yes_is_another_version_that_needs_another(tenant, tmp_
         assert queries.current_version("word-count") == proposed
 
 
-def test_yes_to_one_content_activates_no_other(tenant, tmp_path, approver, proposed):
+def test_approval_of_one_content_activates_no_other(tenant, tmp_path, approver, proposed):
     answer(tenant, proposed, approver)
     (tmp_path / "word-count/scripts/count.py").write_text("print(1)")
     other = propose(tenant, tmp_path / "word-count")
@@ -146,7 +146,7 @@ def test_yes_to_one_content_activates_no_other(tenant, tmp_path, approver, propo
         SkillVersion.objects.filter(pk=other.pk).update(status="active", approval_token=proposed.approval_token)
 
 
-def test_yes_to_a_report_that_changed_meanwhile_is_not_spent(tenant, approver, proposed):
+def test_approval_of_a_report_that_changed_meanwhile_is_not_spent(tenant, approver, proposed):
     card = card_of(tenant, proposed)
     with tenant_scope(tenant):
         SkillVersion.objects.filter(pk=proposed.pk).update(report={"notes": ["all is well"]})

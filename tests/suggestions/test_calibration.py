@@ -74,7 +74,7 @@ def tighten(deployment: Any, user: Any) -> Any:
         return calibration.tighten_approvals(deployment.pk, "act", user=user)
 
 
-# --- nothing is widened without a yes
+# --- nothing is widened without an approval
 
 
 def test_evidence_alone_changes_nothing(deployment: Any) -> None:
@@ -190,15 +190,15 @@ def test_card_that_ran_out_widens_nothing(tenant: Any, deployment: Any) -> None:
     assert thresholds_of(deployment) == USUAL
 
 
-# --- a yes
+# --- an approval
 
 
-def test_yes_widens_exactly_what_the_card_says(tenant: Any, deployment: Any, owner: Any) -> None:
+def test_approval_widens_exactly_what_the_card_says(tenant: Any, deployment: Any, owner: Any) -> None:
     press(tenant, make_proposal_of_change(deployment).pk, owner, "approve")
     assert thresholds_of(deployment) == WIDER
 
 
-def test_yes_is_spent(tenant: Any, deployment: Any, owner: Any) -> None:
+def test_approval_is_spent(tenant: Any, deployment: Any, owner: Any) -> None:
     press(tenant, make_proposal_of_change(deployment).pk, owner, "approve")
     with tenant_scope(tenant):
         assert TokenUse.objects.filter(token_nonce=ApprovalToken.objects.get().nonce).count() == 1
@@ -214,7 +214,7 @@ def test_what_cannot_be_taken_back_is_not_widened(tenant: Any, deployment: Any, 
     assert thresholds_of(deployment, earns=False) == USUAL
 
 
-def test_yes_to_what_moved_meanwhile_changes_nothing(tenant: Any, deployment: Any, owner: Any) -> None:
+def test_approval_of_what_moved_meanwhile_changes_nothing(tenant: Any, deployment: Any, owner: Any) -> None:
     proposal = make_proposal_of_change(deployment)
     tighten(deployment, owner)
     stricter = thresholds_of(deployment)
@@ -294,7 +294,7 @@ def test_tightening_holds_for_what_cannot_be_taken_back_too(deployment: Any, own
     assert thresholds_of(deployment, earns=False).size == 5
 
 
-def test_yes_and_tap_at_once_never_both_count(tenant: Any, deployment: Any, owner: Any, approver: Any) -> None:
+def test_approval_and_tap_at_once_never_both_count(tenant: Any, deployment: Any, owner: Any, approver: Any) -> None:
     """The second one finds other numbers than were proposed, or takes back what was just granted."""
     proposal = make_proposal_of_change(deployment)
     race(lambda: press(tenant, proposal.pk, owner, "approve"), lambda: tighten(deployment, approver))
@@ -392,7 +392,7 @@ def test_earned_threshold_decides_what_comes_in_a_batch(desk: Desk, owner: Any) 
     assert len(route(desk, found(2, confidence=0.82)).batches) == 1
 
 
-def test_batch_under_earned_thresholds_still_waits_for_a_yes(desk: Desk, owner: Any) -> None:
+def test_batch_under_earned_thresholds_still_waits_for_an_approval(desk: Desk, owner: Any) -> None:
     press(desk.tenant, make_proposal_of_change(desk.deployment).pk, owner, "approve")
     (batch,) = route(desk, found(1, confidence=0.82)).batches
     assert batch.status == "proposed"

@@ -226,7 +226,7 @@ def test_step_that_no_plan_does_leads_to_nothing(on: None, desk: Desk, owner: An
         assert WorkItem.objects.filter(status="pending").count() == 0
 
 
-def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: Any) -> None:
+def test_planned_step_waits_for_an_approval_of_its_own(on: None, desk: Desk, owner: Any) -> None:
     row = accept_suggestion(desk, owner)
     with tenant_scope(desk.tenant):
         job = follow_ups.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)

@@ -56,7 +56,7 @@ class Desk:
     def call(
         self, alias: str, args: Any = None, *, acting: bool = False, approved: bool = True, **more: Any
     ) -> CallOutcome:
-        """`approved`: the run carries a yes to exactly this call."""
+        """`approved`: the run carries an approval of exactly this call."""
         call = Call(
             tool=alias,
             args=args if args is not None else {"order": "A-1"},

@@ -51,7 +51,7 @@ def test_tool_of_no_level_is_refused_by_the_guard(ready):
     assert ready.fake.calls == []
 
 
-def test_acting_tool_without_a_yes_is_not_asked(ready):
+def test_acting_tool_without_an_approval_is_not_asked(ready):
     outcome = ready.call("crm_refund", acting=True, approved=False)
     assert type(outcome) is NeedsApproval
     assert ready.fake.calls == []
@@ -65,7 +65,7 @@ def test_tool_that_acts_since_it_was_offered_is_not_asked(ready):
     assert ready.fake.calls == []
 
 
-def test_acting_tool_with_a_yes_acts(ready):
+def test_acting_tool_with_an_approval_acts(ready):
     assert isinstance(ready.call("crm_refund", acting=True), Done)
     assert ready.fake.calls == [("refund", {"order": "A-1"})]
 

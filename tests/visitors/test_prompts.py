@@ -1,4 +1,4 @@
-"""What may a visitor answer? Only what was put to them, here, once, in time; and it is never a yes that staff gives."""
+"""A visitor answers only what was put to them, here, once and in time, and it is never an approval by staff."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_answer_from_another_tenant_is_not_found(asked: Asked, other_tenant: Any
 
 
 def test_answer_to_a_card_of_staff_is_not_found_and_approves_nothing(deployment: Any) -> None:
-    """The one thing that must never be: a visitor's press as a yes of the house."""
+    """The one thing that must never be: a visitor's press as an approval by staff."""
     here = ask(deployment)
     with tenant_scope(here.session.tenant_id):
         staff = make_kind(deployment.tenant, CardKind.PLAN, session_id=here.session.pk)
@@ -111,7 +111,7 @@ def test_answer_to_a_card_of_staff_is_not_found_and_approves_nothing(deployment:
         assert ApprovalToken.objects.count() == 0
 
 
-def test_answer_mints_no_yes_and_is_no_decision_of_staff(asked: Asked) -> None:
+def test_answer_mints_no_approval_and_is_no_decision_of_staff(asked: Asked) -> None:
     asked.answer()
     assert asked.do(lambda: (ApprovalToken.objects.count(), Decision.objects.count())) == (0, 0)
 

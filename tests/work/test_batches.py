@@ -49,7 +49,7 @@ def test_sure_things_are_chunked_by_the_house_s_size(desk: Desk) -> None:
     assert [len(items(desk, batch)) for batch in batches] == [10, 2]
 
 
-def test_card_says_once_what_its_yes_does(desk: Desk) -> None:
+def test_card_says_once_what_its_approval_does(desk: Desk) -> None:
     (batch,) = route(desk, found(1), found(2)).batches
     words = {button.label for button in buttons_of(card_of(desk, batch.pk))}
     assert {"Approve, carry out 2 actions", "Decline, change nothing"} <= words
@@ -182,7 +182,7 @@ def test_approved_batch_carries_out_every_item(desk: Desk, approver: Any) -> Non
     assert again(desk, batch).status == BatchStatus.FINISHED
 
 
-def test_yes_to_a_batch_is_spent_once(desk: Desk, approver: Any) -> None:
+def test_approval_of_a_batch_is_spent_once(desk: Desk, approver: Any) -> None:
     batch = approved(desk, approver, 1, 2)
     carry_out(desk)
     with tenant_scope(desk.tenant):
@@ -190,7 +190,7 @@ def test_yes_to_a_batch_is_spent_once(desk: Desk, approver: Any) -> None:
     assert uses == [card_of(desk, again(desk, batch).pk).payload_hash]
 
 
-def test_item_whose_plan_was_changed_after_the_yes_does_not_run(desk: Desk, approver: Any) -> None:
+def test_item_whose_plan_was_changed_after_the_approval_does_not_run(desk: Desk, approver: Any) -> None:
     batch = approved(desk, approver, 1, 2)
     first = items(desk, batch)[0]
     with tenant_scope(desk.tenant):
@@ -211,7 +211,7 @@ def test_item_that_was_slipped_into_an_approved_batch_does_not_run(desk: Desk, a
     assert desk.item(slipped.pk).last_error == "not_covered"
 
 
-def test_line_that_was_added_to_an_approved_batch_breaks_its_yes(desk: Desk, approver: Any) -> None:
+def test_line_that_was_added_to_an_approved_batch_breaks_its_approval(desk: Desk, approver: Any) -> None:
     batch, other = approved(desk, approver, 1), proposed(desk, 2)
     (slipped,) = items(desk, other)
     with tenant_scope(desk.tenant):
@@ -255,7 +255,7 @@ def select(desk: Desk, batch: Batch, user: Any, *places: int) -> None:
     answer(desk, card_of(desk, batch.pk), user, "edit_selection", selected=ids)
 
 
-def test_selection_runs_nothing_before_a_yes_of_its_own(desk: Desk, approver: Any) -> None:
+def test_selection_runs_nothing_before_an_approval_of_its_own(desk: Desk, approver: Any) -> None:
     batch = proposed(desk, 1, 2, 3)
     select(desk, batch, approver, 0, 2)
     carry_out(desk)
@@ -337,7 +337,7 @@ def test_answer_to_an_uncertain_thing_runs_nothing_by_itself(
     assert desk.item(item.pk).status == "pending"
 
 
-def test_uncertain_thing_that_was_prepared_runs_after_its_own_yes(desk: Desk, approver: Any) -> None:
+def test_uncertain_thing_that_was_prepared_runs_after_its_own_approval(desk: Desk, approver: Any) -> None:
     (item,) = route(desk, found(1, confidence=0.2)).attention
     answer(desk, card_of(desk, item.pk), approver, "prepare")
     answer(desk, card_of(desk, item.pk), approver, "approve")

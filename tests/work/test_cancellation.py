@@ -60,7 +60,7 @@ def test_item_that_waits_for_a_person_is_cancelled_at_once(desk: Desk, agent: An
     assert state(desk, item) == CANCELLED
 
 
-def test_yes_to_a_cancelled_item_runs_nothing(desk: Desk, agent: Any, approver: Any) -> None:
+def test_approval_of_a_cancelled_item_runs_nothing(desk: Desk, agent: Any, approver: Any) -> None:
     item = desk.waiting()
     cancel(desk, item, agent)
     with contextlib.suppress(SilasError):

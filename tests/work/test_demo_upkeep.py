@@ -70,7 +70,7 @@ def test_look_that_nobody_answered_does_not_ask_again(upkeep: Upkeep) -> None:
     assert len(items(upkeep.desk, upkeep.batch())) == 3
 
 
-def test_look_after_the_yes_finds_nothing_wrong(upkeep: Upkeep, approver: Any) -> None:
+def test_look_after_the_approval_finds_nothing_wrong(upkeep: Upkeep, approver: Any) -> None:
     upkeep.look()
     upkeep.press(upkeep.batch().pk, approver)
     done = {item.status for item in items(upkeep.desk, upkeep.batch())}

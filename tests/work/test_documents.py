@@ -183,7 +183,7 @@ def test_document_that_was_changed_meanwhile_stays(desk: Desk, approver: Any, tm
     assert reads(desk) == (2, "Coats stay where they are.")
 
 
-def test_row_without_a_yes_changes_nothing(desk: Desk) -> None:
+def test_row_without_an_approval_changes_nothing(desk: Desk) -> None:
     item = waiting(desk, CHANGE)
     effect = asked(desk, item, call_digest(CHANGE.tool, CHANGE.args))
     assert became(desk, effect) == EffectState.REFUSED

@@ -40,7 +40,7 @@ def drafted(desk: Desk, **fields: Any) -> WorkItem:
     return item
 
 
-def test_draft_shows_the_words_that_its_yes_binds(writer: Desk) -> None:
+def test_draft_shows_the_words_that_its_approval_binds(writer: Desk) -> None:
     card = card_of(writer, drafted(writer).pk)
     assert card.kind == "draft_review"
     assert card.body["draft"] == OLD
@@ -53,7 +53,7 @@ def test_approved_draft_runs(writer: Desk, approver: Any) -> None:
     assert notes(writer, 1) == [11]
 
 
-def test_yes_to_a_draft_does_not_hold_for_other_words(writer: Desk, approver: Any) -> None:
+def test_approval_of_a_draft_does_not_hold_for_other_words(writer: Desk, approver: Any) -> None:
     item = drafted(writer)
     answer(writer, card_of(writer, item.pk), approver, "approve")
     with tenant_scope(writer.tenant):
@@ -63,7 +63,7 @@ def test_yes_to_a_draft_does_not_hold_for_other_words(writer: Desk, approver: An
     assert writer.item(item.pk).reason == WorkReason.NOT_APPROVED
 
 
-def test_draft_that_was_worded_anew_asks_for_a_yes_of_its_own(writer: Desk, approver: Any) -> None:
+def test_draft_that_was_worded_anew_asks_for_an_approval_of_its_own(writer: Desk, approver: Any) -> None:
     item = drafted(writer)
     old = card_of(writer, item.pk)
     answer(writer, old, approver, "edit", text="We have sent your blue lamp.")
@@ -74,7 +74,7 @@ def test_draft_that_was_worded_anew_asks_for_a_yes_of_its_own(writer: Desk, appr
     assert new.payload["plan_hash"] == writer.item(item.pk).plan_hash
 
 
-def test_draft_that_was_worded_anew_runs_after_its_yes(writer: Desk, approver: Any) -> None:
+def test_draft_that_was_worded_anew_runs_after_its_approval(writer: Desk, approver: Any) -> None:
     item = drafted(writer)
     answer(writer, card_of(writer, item.pk), approver, "edit", text="We have sent your blue lamp.")
     answer(writer, card_of(writer, item.pk), approver, "approve")
@@ -155,7 +155,7 @@ def test_rephrased_draft_stands_in_the_place_of_the_one_before(helped: Desk, app
     assert before.decision.verdict == "edit_requested"
 
 
-def test_rephrased_draft_runs_nothing_before_a_yes_of_its_own(helped: Desk, approver: Any) -> None:
+def test_rephrased_draft_runs_nothing_before_an_approval_of_its_own(helped: Desk, approver: Any) -> None:
     card = rephrased(helped, approver)
     before = notes(helped, 1)
     answer(helped, card, approver, "approve")

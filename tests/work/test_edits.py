@@ -63,7 +63,7 @@ def test_edited_card_shows_the_new_values(desk: Desk, owner: Any) -> None:
     assert call["runs"] == "By the script of test-desk in a sandbox without network"
 
 
-def test_edit_is_no_yes(desk: Desk, owner: Any) -> None:
+def test_edit_is_no_approval(desk: Desk, owner: Any) -> None:
     edit(desk, desk.waiting(50), owner, note(60))
     with tenant_scope(desk.tenant):
         assert not ApprovalToken.objects.exists()

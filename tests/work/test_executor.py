@@ -335,7 +335,7 @@ def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:
     assert desk.order().revision == 1
 
 
-def test_gate_that_closed_after_the_yes_blocks_the_item(desk: Desk, approver: Any) -> None:
+def test_gate_that_closed_after_the_approval_blocks_the_item(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
         save_gate(CAP.model_copy(update={"block": None, "require_approval": None}), deployment_id=desk.deployment.pk)

@@ -178,7 +178,7 @@ def test_cycle_is_on_record(house: House) -> None:
 # --- repaired
 
 
-def test_repair_without_a_standing_yes_is_put_before_a_person(house: House) -> None:
+def test_repair_without_a_standing_approval_is_put_before_a_person(house: House) -> None:
     house.feed(90)
     outcome = house.look()
     (item,) = house.repairs()
@@ -200,7 +200,7 @@ def test_card_of_a_repair_says_that_no_conversation_asked(house: House) -> None:
     assert {line.origin for line in origins.lines} == {"Set in this chatbot's own rules"}
 
 
-def test_repair_under_the_standing_yes_runs_at_once(house: House, owner: Any) -> None:
+def test_repair_under_the_standing_approval_runs_at_once(house: House, owner: Any) -> None:
     house.allow(owner)
     house.feed(90)
     assert house.look() == "spawned"
@@ -215,7 +215,7 @@ def test_repair_spends_a_use_for_exactly_its_plan(house: House, owner: Any) -> N
         assert list(TokenUse.objects.values_list("bound_hash", flat=True)) == [house.repairs()[0].plan_hash]
 
 
-def test_repair_when_the_standing_yes_is_used_up_is_put_before_a_person(house: House, owner: Any) -> None:
+def test_repair_when_the_standing_approval_is_used_up_is_put_before_a_person(house: House, owner: Any) -> None:
     house.allow(owner, uses=1)
     house.feed(90)
     first = house.look()

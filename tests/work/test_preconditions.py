@@ -78,7 +78,7 @@ def test_of_three_cards_about_one_record_the_second_shows_what_the_first_did_bef
     assert desk.order().data["note"] == 40
 
 
-def test_yes_to_a_card_that_shows_the_past_mints_and_burns_nothing(desk: Desk, approver: Any) -> None:
+def test_approval_of_a_card_that_shows_the_past_mints_and_burns_nothing(desk: Desk, approver: Any) -> None:
     item = desk.waiting(40)
     _change(desk, 1)
     _press(desk, _cards(desk, item)[0], approver)
@@ -128,7 +128,9 @@ def test_worker_that_may_not_read_decisions_hands_back_work_that_had_begun(desk:
     assert desk.item(item.pk).approval_token is None
 
 
-def test_record_that_changes_between_the_yes_and_the_work_is_asked_about_once_more(desk: Desk, approver: Any) -> None:
+def test_record_that_changes_between_the_approval_and_the_work_is_asked_about_once_more(
+    desk: Desk, approver: Any
+) -> None:
     item = desk.approved(approver, 40)
     _change(desk, 1)
     desk.work()

@@ -108,7 +108,7 @@ def test_project_that_cannot_work_is_refused_before_anybody_is_asked(desk: Desk,
         assert Card.objects.count() == 0
 
 
-# --- one yes
+# --- one approval
 
 
 def test_project_is_put_before_a_person_once(desk: Desk) -> None:
@@ -123,7 +123,7 @@ def test_card_of_a_project_shows_every_call_and_its_checks(desk: Desk) -> None:
     assert len(details["checks"]) == 1
 
 
-def test_yes_to_a_project_is_spent_once_for_all_its_tasks(desk: Desk, approver: Any) -> None:
+def test_approval_of_a_project_is_spent_once_for_all_its_tasks(desk: Desk, approver: Any) -> None:
     item = run(desk, approver)
     with tenant_scope(desk.tenant):
         uses = list(TokenUse.objects.values_list("bound_hash", flat=True))
@@ -137,7 +137,7 @@ def test_each_task_takes_its_effect(desk: Desk, approver: Any) -> None:
     assert desk.order("H-3").data["note"] == 32
 
 
-def test_task_whose_plan_was_changed_after_the_yes_is_not_covered(desk: Desk, approver: Any) -> None:
+def test_task_whose_plan_was_changed_after_the_approval_is_not_covered(desk: Desk, approver: Any) -> None:
     item = proposed(desk)
     desk.decide(item, approver)
     first = tasks(desk, item)[0]
@@ -364,7 +364,7 @@ def test_follow_up_of_another_tenants_work_is_refused(
     assert desk.propose(note(41), continuation_of=theirs.pk).code == "linkage_missing"
 
 
-def test_follow_up_never_runs_on_the_standing_yes(desk: Desk, owner: Any) -> None:
+def test_follow_up_never_runs_on_the_standing_approval(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner)
     first = finished(desk, owner)
     assert desk.propose(note(5, "H-3"), continuation_of=first.pk).outcome == "card"

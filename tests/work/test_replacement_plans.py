@@ -39,7 +39,7 @@ from tests.factories.work import CAP, Desk, end_waits, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
 
 
-def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_yes(
+def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_approval(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
     planner.replies = replies(replan=other(note(60)))
@@ -105,7 +105,7 @@ def test_card_of_another_plan_says_that_instructions_were_read_before(
     assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
 
 
-def test_other_plan_runs_nothing_without_its_yes(
+def test_other_plan_runs_nothing_without_its_approval(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
     planner.replies = replies(replan=other(note(60, "H-3")))
@@ -116,7 +116,7 @@ def test_other_plan_runs_nothing_without_its_yes(
     assert desk.order("H-3").revision == 1
 
 
-def test_other_plan_is_never_under_a_standing_yes(
+def test_other_plan_is_never_under_a_standing_approval(
     tenant: Any, tmp_path: Path, approver: Any, owner: Any, planner: FakeOpenAI
 ) -> None:
     planner.replies = replies(replan=other(note(5, "H-3")))

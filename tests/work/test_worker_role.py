@@ -62,7 +62,7 @@ def test_worker_carries_a_batch_and_its_undo_to_their_ends(tenant: Any, tmp_path
     assert len(items(desk, undo)) == 2
 
 
-def test_worker_spends_a_standing_yes_for_a_repair(tenant: Any, tmp_path: Path, owner: Any) -> None:
+def test_worker_spends_a_standing_approval_for_a_repair(tenant: Any, tmp_path: Path, owner: Any) -> None:
     house = House(tenant, tmp_path)
     house.allow(owner)
     house.feed(90)

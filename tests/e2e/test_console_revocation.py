@@ -1,4 +1,4 @@
-"""Take a yes back in a real browser: from where it is listed, and while a colleague looks on."""
+"""Take an approval back in a real browser: from where it is listed, and while a colleague looks on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def token(tenant: Any, owner: Any) -> ApprovalToken:
     return make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=20)
 
 
-async def test_standing_yes_is_taken_back_from_the_list(
+async def test_standing_approval_is_taken_back_from_the_list(
     web: str, open_page: Any, owner: Any, token: ApprovalToken
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/work/")
@@ -33,7 +33,7 @@ async def test_standing_yes_is_taken_back_from_the_list(
     await expect(page.locator("#standing")).to_contain_text("No standing approvals")
 
 
-async def test_colleague_sees_that_a_yes_was_taken_back(
+async def test_colleague_sees_that_an_approval_was_taken_back(
     web: str, open_page: Any, tenant: Any, owner: Any, approver: Any, token: ApprovalToken
 ) -> None:
     card: Card = await in_thread(lambda: token.decision.card)
