@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_every_cited_section_of_a_contract_has_a_heading(contract: str) -> None:
         for number in re.findall(rf"\bcontract {contract} ([A-D]?\d+(?:\.\d+)*)", path.read_text())
     }
     assert {number: where for number, where in cited.items() if number not in headings} == {}
+
+
+def test_architecture_lists_the_rooms_in_the_order_of_their_imports() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["id"] == "rooms")
+    page = (DEVELOPMENT / "architecture.md").read_text()
+    listed = page.split("Among rooms", 1)[1].split("```\n", 2)[1].splitlines()
+    assert listed == [layer.replace("(", "").replace(")", "") for layer in layers]
 
 
 def test_every_path_in_the_developers_pages_exists() -> None:
