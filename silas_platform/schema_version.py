@@ -37,6 +37,7 @@ def newest_of(applied: Iterable[Key]) -> dict[str, str]:
     """The newest migration of each app, leaving out those that a migration of this code replaces: a database records
     both."""
     replaced = {key for migration in MigrationLoader(None).disk_migrations.values() for key in migration.replaces}
+    # Of one app's names, which are sorted by number, a dict keeps the last.
     return dict(sorted(set(applied) - replaced))
 
 

@@ -2,8 +2,8 @@
 
 The keyring is outside of the database's transactions. So a note is written before a value is put there or given up, and
 is removed once the transaction is committed. When the process dies in between, the transaction is rolled back or the
-keyring is locked, the note stays, and a day later the rows decide. Notes are empty files under `SILAS_VAR`, on
-the machine whose keyring it is; their names do not reveal what they refer to.
+keyring is locked, the note stays, and a day later the rows decide. Notes are empty files under `SILAS_VAR`, on the
+machine whose keyring it is; their names do not reveal what they refer to.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ def rail(request: StaffRequest) -> HttpResponseBase:
     return response
 
 
-# A cookie that the server reads: no page is drawn in the wrong theme first, and each device may have its own.
 def chosen_theme(request: StaffRequest) -> str:
-    """The theme that was chosen in this browser; empty follows the system."""
+    """The theme that was chosen in this browser; empty follows the system. Kept in a cookie, which the server reads, so
+    that no page is drawn in the wrong theme first and each device may have its own."""
     theme = request.COOKIES.get(THEME_COOKIE, "")
     return theme if theme in THEMES else ""
 

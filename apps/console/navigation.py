@@ -325,7 +325,7 @@ SETTINGS = (
                 _("who may approve people passkey four eyes risk"),
                 roles=OWNER,
                 about=_("Who may approve, how many have to, and whether with a passkey."),
-                owns=("console-approval-polic",),
+                owns=("console-approval-policies", "console-approval-policy"),
             ),
             SettingsPage(
                 _("Spending"),

@@ -1,10 +1,10 @@
 """Run our detectors under guardrails-ai, in a separate sandboxed program (`validator`).
 
-The platform never imports the library: its 113 packages hold two of ours back by a major release, and in here any of
-them would run beside the keys. Each process starts the program when a gate first needs it, and again if it
-died. The program has no network, no secrets and no files but the library and this package, and checks one text at a
-time. Failures are raised, and the runner blocks on them. Called by `providers`; `validation` checks whether it is
-installed."""
+The platform never imports the library: its 113 packages hold two of ours back by a major release, and in a process of
+the platform any of them would run beside the keys. Each process starts the program when a gate first needs it, and
+again if it died. The program has no network, no secrets and no files but the library and this package, and checks one
+text at a time. Failures are raised, and the runner blocks on them. Called by `providers`; `validation` checks whether
+it is installed."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Every member reads for themselves: a mark changes nothing for colleagues and is not audited. Unread is what the visitor
 put in after the member's mark where the conversation concerns staff, not while the chatbot alone has it; and each note
-that mentions the member until they read the conversation. A chatbot with
-read receipts shows visitors how far the member who answers has read.
+that mentions the member until they read the conversation. A chatbot with read receipts shows visitors how far the
+member who answers has read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONCERNS_STAFF = Q(owner=Owner.HUMAN) | Q(wanted_person_at__isnull=False) | Q(de
 
 
 def concerns_staff(session: ChatSession, assignee: User | None) -> bool:
-    """`CONCERNS_STAFF` of one conversation, with whom it is assigned to."""
+    """Whether a loaded conversation, assigned to `assignee`, is one of `CONCERNS_STAFF`; change both together."""
     return session.owner == Owner.HUMAN or session.wanted_person_at is not None or assignee is not None
 
 
@@ -102,7 +102,7 @@ def _read_to(user: User) -> Coalesce:
 
 
 def _later() -> QuerySet[ChronicleEntry]:
-    """Of a conversation with `read`."""
+    """What the visitor put in after the mark, of a conversation that is annotated with it as `read`."""
     return put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read"))
 
 

@@ -75,7 +75,7 @@ def is_offered(deployment: Deployment) -> bool:
 
 
 def reader_of(tenant_id: UUID, session_id: UUID) -> Reader:
-    """Outside of any scope."""
+    """The visitor of a conversation, with the access level that they have there. Outside of any scope."""
     with tenant_scope(tenant_id):
         session = session_by_id(session_id)
         return Reader(session.deployment, grant_of(session))

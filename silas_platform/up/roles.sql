@@ -5,8 +5,8 @@
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
--- Behind row-level security an index is used only for operators that are declared to leak nothing. Where
--- the superuser may not say so (managed servers), the search does without its word index.
+-- Behind row-level security an index is used only for operators that are declared to leak nothing. Where the superuser
+-- may not say so (managed servers), the search does without its word index.
 DO $$
 BEGIN
     ALTER FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery) LEAKPROOF;

@@ -1,8 +1,8 @@
 """Guarded calls: the only way to a side effect (contract autonomy C).
 
 `guarded_call` is for everything that a handler carries out. A model run is made by `call_model`, or by its caller
-between `admit` and `settle` or `charge`. The other functions open, halt and close runs, and set limits on
-spending, what happens at them, and prices of models.
+between `admit` and `settle` or `charge`. The other functions open, halt and close runs, and set limits on spending,
+what happens at them, and prices of models.
 """
 
 from apps.guard.services.admission import admit, record_unoffered_tool

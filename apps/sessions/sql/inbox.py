@@ -2,7 +2,8 @@
 
 The trigger runs under the conversation's row lock, which the writer of a message holds, so that resolving cannot
 slip between. The column of words belongs to the database and is no field of the model: entries are written with columns
-by name. Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level security lets its index be used.
+by name. Only `@@` on a stored column is declared leakproof (silas_platform/up/roles.sql), so that row-level security
+lets its index be used.
 """
 
 # Whatever a visitor does is an answer: an answer pressed, a secret given and a file as well as words.
@@ -30,7 +31,8 @@ WORDS_REVERSE = """
 DROP INDEX chronicle_words;
 ALTER TABLE silas_sessions_chronicleentry DROP COLUMN words;
 """
-# Pieces of three letters of names and customers' numbers, as words: so `@@` finds them, through an index (ADR 82).
+# Names and customers' numbers in pieces of three letters, stored as words: `@@` is the only operator whose index
+# row-level security lets through (apps/inbox/search.py).
 CONTACT = """
 CREATE FUNCTION sessions_grams(p_text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT pg_catalog.array_to_tsvector(ARRAY(

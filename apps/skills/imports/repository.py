@@ -1,9 +1,9 @@
 """Fetch a foreign git repository, in a sandbox that reaches the repository's own host and port alone.
 
 The sandbox's proxy resolves the name, refuses private addresses but for `SILAS_EGRESS_PRIVATE`, and calls the very
-address it checked: even if git is misled by a redirect, a submodule, alternates or a flaw of its
-own, it reaches nothing else, no file of this machine and no credential. It gets no configuration, hooks or prompts, and
-writes no working copy: one commit comes out, as a tar.
+address it checked: even if git is misled by a redirect, a submodule, alternates or a flaw of its own, it reaches
+nothing else, no file of this machine and no credential. It gets no configuration, hooks or prompts, and writes no
+working copy: one commit comes out, as a tar.
 """
 
 from __future__ import annotations

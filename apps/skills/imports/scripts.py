@@ -1,8 +1,8 @@
 """Adapt foreign scripts. Pure.
 
-Python stays as it is, and its arguments are read off its syntax (a model that was asked would make the report depend on
-who asks); a shell script gets a Python entry point that starts
-it with the arguments it is given; nothing runs scripts in other languages.
+Python stays as it is. Its arguments are read from its syntax, because a model could report other ones of the same file
+each time. A shell script gets a Python entry point that starts it with the arguments it is given. Scripts in other
+languages are not run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """HTTP endpoints of what a visitor does beside talking: offers, the pre-chat form, files, conversations, articles,
 transcripts, ratings.
 
-A URL belongs to one deployment and an answer to one conversation: the token names it, nothing in the body does.
+A URL belongs to one deployment and an answer to one conversation: the token names it, nothing in the body does. Offers
+and articles need no conversation.
 """
 
 from __future__ import annotations

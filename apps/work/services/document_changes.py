@@ -1,9 +1,9 @@
 """Carry out approved changes of the company's documents for workers, after looking up the approval behind the row.
 
 Always holds: what is changed is read from the approved plan, never from what a script or a worker said; once a call;
-only on the version that was seen. Handler of `Kind.DOCUMENT_CHANGE`, on the queue `trusted`:
-a database function could store a version for a worker, but would have to verify signatures in SQL, and could neither
-split nor embed the text. The call waits for the end, because an effect that is only queued would fail its checks.
+only on the version that was seen. Handler of `Kind.DOCUMENT_CHANGE`, on the queue `trusted`: a database function could
+store a version for a worker, but would have to verify signatures in SQL, and could neither split nor embed the text.
+The worker's call waits until the change is made, because the checks that follow it read the document.
 """
 
 from __future__ import annotations
