@@ -58,6 +58,15 @@ class SilasError(Exception):
         return {"error": {"code": self.code, "message": self.message, "extra": self.extra}}
 
 
+class InvalidFields(SilasError):
+    """Values are missing or wrong; `fields` are the problems by field. Of Django's `ValidationError`, its
+    `message_dict`."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        message = _translated("Some fields are missing or invalid.")
+        super().__init__(ErrorCode.INVALID, message, extra={"fields": fields})
+
+
 class NotFound(SilasError):
     """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 

@@ -15,9 +15,7 @@ from django.db.models import QuerySet
 from apps.approvals.enums import Pace
 from apps.approvals.models import CardTiming
 from apps.audit.services import record_row_change
-from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.errors import InvalidFields
 
 
 def card_timings(deployment_id: UUID | None, *, lock: bool = False) -> dict[Pace, int | None]:
@@ -66,8 +64,7 @@ def _set(row: CardTiming, seconds: int, *, change: str, actor: str) -> None:
     try:
         row.clean_fields(exclude={"tenant", "deployment"})
     except ValidationError as error:
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+        raise InvalidFields(error.message_dict) from None
     row.save()
     after: dict[str, object] = {"seconds": seconds}
     if change == "added":

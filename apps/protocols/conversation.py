@@ -60,7 +60,7 @@ from kernel import live
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
+from kernel.errors import InvalidFields, NotFound, SilasError
 from kernel.language import gettext
 from kernel.ratelimit import concurrency
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -281,8 +281,7 @@ def answer(thread: Thread, request_id: UUID, given: Mapping[str, Any] | None) ->
 
 
 def invalid(*fields: str) -> SilasError:
-    message = gettext("Some fields are missing or invalid.")
-    return SilasError(ErrorCode.INVALID, message, extra={"fields": {name: ["invalid"] for name in fields}})
+    return InvalidFields({name: ["invalid"] for name in fields})
 
 
 def last_seq(thread: Thread) -> int:

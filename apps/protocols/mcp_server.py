@@ -60,8 +60,7 @@ from apps.tenants.queries import deployment_by_key
 from apps.tenants.rules import roles_with
 from kernel import mcp_transport
 from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
+from kernel.errors import InvalidFields, NotFound, SilasError
 from kernel.mcp_transport import Application
 from kernel.tenancy import in_scope, in_thread
 from kernel.unicode_safety import has_hidden_characters
@@ -297,9 +296,7 @@ async def _call(caller: Caller, deployment: Deployment, name: str, arguments: Ma
     except SilasError as refusal:
         return _result(refusal.as_json(), is_error=True)
     except serializers.ValidationError as problem:
-        fields = cast(Any, problem.detail)
-        message = gettext("Some fields are missing or invalid.")
-        return _result(SilasError(ErrorCode.INVALID, message, extra={"fields": fields}).as_json(), is_error=True)
+        return _result(InvalidFields(cast(Any, problem.detail)).as_json(), is_error=True)
     return _result(answer)
 
 

@@ -37,7 +37,7 @@ from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, is_access_toke
 from apps.tenants.services import note_api_key_use
 from kernel.canonical import sha256_hex
 from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
+from kernel.errors import InvalidFields, SilasError
 from kernel.language import gettext
 from kernel.pagination import is_cursor
 from kernel.ratelimit import fixed_window
@@ -396,8 +396,7 @@ def only_fields(data: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
 
 def _picked(item: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     if unknown := sorted(set(names) - set(item)):
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": {"fields": unknown}})
+        raise InvalidFields({"fields": unknown})
     return {name: value for name, value in item.items() if name in names}
 
 

@@ -14,9 +14,7 @@ from django.core.exceptions import ValidationError
 
 from apps.audit.services import record_row_change
 from apps.tenants.models import Retention, VisitorLimits
-from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.errors import InvalidFields
 
 RETENTION = ("conversation_days", "memory_days", "skill_days", "message_days")
 VISITOR_LIMITS = tuple(settings.VISITOR_LIMITS)
@@ -75,8 +73,7 @@ def _change(
     try:
         row.clean_fields(exclude={"tenant"})
     except ValidationError as error:
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+        raise InvalidFields(error.message_dict) from None
     row.save(update_fields=changed)
     after = _values(row, names)
     record_row_change(row, "changed", actor=actor, before=before, after=after)

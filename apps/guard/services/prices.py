@@ -15,8 +15,7 @@ from apps.audit.services import record_row_change
 from apps.guard.models import ModelPrice
 from apps.guard.services.budgets import require_owner
 from apps.tenants.models import User
-from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
+from kernel.errors import InvalidFields, NotFound
 from kernel.language import gettext
 from llm.pricing import RATE_FIELDS, Rates
 
@@ -33,8 +32,7 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
         if negative := [name for name, amount in wanted.items() if amount is not None and amount < 0]:
             raise ValidationError(dict.fromkeys(negative, gettext("A price is 0 or more.")))
     except ValidationError as error:
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+        raise InvalidFields(error.message_dict) from None
     row: ModelPrice
     row, is_new = ModelPrice.objects.get_or_create(model=model, defaults=wanted)
     row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
