@@ -95,6 +95,7 @@ def test_unread_is_a_filter_of_the_list_that_stays_in_its_addresses(agent: Any, 
     _read(session, agent)
     page = browser(agent).get("/console/inbox/?unread=1").content.decode()
     assert f"c-{session.pk}" not in page
+    assert "No conversations match these filters" in page
     assert 'id="only-unread" href="/console/inbox/?tab=all" aria-current="true">Unread</a>' in page
     assert 'id="tab-mine" href="/console/inbox/?tab=mine&amp;unread=1"' in page
     say(session, "Hello again")
