@@ -35,10 +35,20 @@ from apps.tenants.admin.fields import DurationInSecondsField
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 
-PASSKEYS_MISSING = gettext_lazy(
-    "Only %(having)s of the members who may approve have a passkey. Until more of them add one (Your account, Approval "
-    "keys), nothing of this kind can be approved."
-)
+
+def passkey_warning(policy: ApprovalPolicy) -> str:
+    """Say that a policy requires a passkey of more people than have one; empty if it can be met."""
+    if policy.passkey != PasskeyRule.REQUIRED:
+        return ""
+    approvers = queries.eligible_memberships(Deciders(policy.who), tenant_id=policy.tenant_id)
+    having = queries.count_with_passkey(approvers)
+    if having >= policy.people:
+        return ""
+    warning = _(
+        "Only %(having)s of the members who may approve have a passkey. Until more of them add one (Your account, "
+        "Approval keys), nothing of this kind can be approved."
+    )
+    return warning % {"having": having}
 
 
 @admin.register(Card)
@@ -151,9 +161,8 @@ class ApprovalPolicyAdmin(TenantRowAdmin):
         self, request: HttpRequest, obj: ApprovalPolicy, form: ModelForm[ApprovalPolicy], change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
-        having = queries.count_with_passkey(queries.eligible_memberships(Deciders(obj.who), tenant_id=obj.tenant_id))
-        if obj.passkey == PasskeyRule.REQUIRED and having < obj.people:
-            messages.warning(request, str(PASSKEYS_MISSING) % {"having": having})
+        if warning := passkey_warning(obj):
+            messages.warning(request, warning)
 
 
 @admin.register(Passkey)

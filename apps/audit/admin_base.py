@@ -233,6 +233,11 @@ def audit_value(field: Any, row: Any) -> Any:
     return text if is_safe and _WORD.match(text) else _digest(text)
 
 
+def audit_values(row: models.Model, names: Iterable[str]) -> dict[str, object]:
+    """Return the row's fields of these names as the chain records them, for `record_row_change`."""
+    return {name: audit_value(row._meta.get_field(name), row) for name in names}
+
+
 def chain_of(row: Any) -> UUID:
     """Return the chain that records changes of this row: its tenant's, or the platform's own."""
     if row._meta.label_lower == "tenants.tenant":

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from django.core.exceptions import ValidationError
 
-from apps.audit.admin_base import audit_value
+from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.tenants.models import Tenant
-from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.errors import InvalidFields
 from kernel.tenancy import current_tenant_id
 
 FIELDS = ("name", "timezone")
@@ -28,16 +26,15 @@ def change_company(changes: Mapping[str, str], *, actor: str) -> dict[str, str]:
     changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
     if not changed:
         return _values(row)
-    before = _recorded(row, changed)
+    before = audit_values(row, changed)
     for name in changed:
         setattr(row, name, changes[name])
     try:
         row.clean_fields(exclude={field.name for field in row._meta.fields} - set(changed))
     except ValidationError as error:
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+        raise InvalidFields(error.message_dict) from None
     row.save(update_fields=changed)
-    record_row_change(row, "changed", actor=actor, before=before, after=_recorded(row, changed))
+    record_row_change(row, "changed", actor=actor, before=before, after=audit_values(row, changed))
     return _values(row)
 
 
@@ -48,8 +45,3 @@ def _company(*, lock: bool) -> Tenant:
 
 def _values(row: Tenant) -> dict[str, str]:
     return {name: getattr(row, name) for name in FIELDS}
-
-
-def _recorded(row: Tenant, names: list[str]) -> dict[str, object]:
-    """The values as the audit log records them: texts as digests."""
-    return {name: audit_value(row._meta.get_field(name), row) for name in names}

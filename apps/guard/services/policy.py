@@ -10,14 +10,12 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from apps.audit.admin_base import audit_value
+from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.guard.models import SpendingPolicy
 from apps.guard.services.budgets import require_owner
 from apps.tenants.models import User
-from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.errors import InvalidFields
 
 FIELDS = ("on_limit", "visitor_daily_usd", "default_input", "default_output")
 
@@ -36,17 +34,16 @@ def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User
     require_owner(user)
     row = _locked()
     changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
-    before = _recorded(row, changed)
+    before = audit_values(row, changed)
     for name in changed:
         setattr(row, name, changes[name])
     try:
         row.full_clean(exclude={"tenant"}, validate_unique=False)
     except ValidationError as error:
-        message = gettext("Some fields are missing or invalid.")
-        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+        raise InvalidFields(error.message_dict) from None
     if changed:
         row.save(update_fields=changed)
-        record_row_change(row, "changed", actor=actor, before=before, after=_recorded(row, changed))
+        record_row_change(row, "changed", actor=actor, before=before, after=audit_values(row, changed))
     return {name: getattr(row, name) for name in FIELDS}
 
 
@@ -54,7 +51,3 @@ def _locked() -> SpendingPolicy:
     SpendingPolicy.objects.get_or_create()
     row: SpendingPolicy = SpendingPolicy.objects.select_for_update(no_key=True).get()
     return row
-
-
-def _recorded(row: SpendingPolicy, names: list[str]) -> dict[str, object]:
-    return {name: audit_value(row._meta.get_field(name), row) for name in names}

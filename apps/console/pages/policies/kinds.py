@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.access.models import AccessLevel
-from apps.approvals import queries
-from apps.approvals.admin import PASSKEYS_MISSING, ApprovalPolicyForm
-from apps.approvals.enums import ApprovalScope, Deciders, PasskeyRule, Risk
+from apps.approvals.admin import ApprovalPolicyForm, passkey_warning
+from apps.approvals.enums import ApprovalScope, Deciders, Risk
 from apps.approvals.models import ApprovalPolicy
 from apps.sessions import policy
 from apps.sessions.admin import AccessLevelForm
@@ -38,8 +39,6 @@ _SCOPES: dict[ApprovalScope, StrOrPromise] = {
     ApprovalScope.AUTONOMY_THRESHOLD: gettext_lazy("Changing an automation's threshold"),
     ApprovalScope.STANDING: gettext_lazy("A standing approval"),
 }
-
-
 _APPROVAL_FIELDS = ("scope", "risk", "who", "people", "passkey", "own_requests")
 _APPROVAL_LABELS: dict[str, StrOrPromise] = {
     "who": gettext_lazy("Whose approval counts"),
@@ -100,9 +99,10 @@ def _labelled(form: Any, labels: Mapping[str, StrOrPromise]) -> type[TenantRowFo
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of policy with its addresses, its form and its words."""
+    """One kind of policy with its addresses, its form and its words. `rows`: the company's, with what a line shows."""
 
     model: type[ApprovalPolicy | AccessLevel]
+    rows: Callable[[], QuerySet[Any]]
     make_form: Callable[[Any], type[TenantRowForm]]
     fields: tuple[str, ...]
     address: str
@@ -119,6 +119,7 @@ class Kind:
 
 APPROVALS = Kind(
     model=ApprovalPolicy,
+    rows=ApprovalPolicy.objects.all,
     make_form=_approval_form,
     fields=_APPROVAL_FIELDS,
     address="console-approval-policies",
@@ -135,6 +136,7 @@ APPROVALS = Kind(
 )
 ACCESS_LEVELS = Kind(
     model=AccessLevel,
+    rows=partial(AccessLevel.objects.select_related, "deployment"),
     make_form=_level_form,
     fields=tuple(_LEVEL_LABELS),
     address="console-access-levels",
@@ -163,9 +165,6 @@ def facts_of(row: ApprovalPolicy | AccessLevel) -> list[str]:
     return [str(Deciders(row.who).label), _("{number} to approve").format(number=row.people)]
 
 
-def warning_about(row: Any) -> str:
+def warning_about(row: ApprovalPolicy | AccessLevel) -> str:
     """What keeps the policy from working, if something does."""
-    if not isinstance(row, ApprovalPolicy) or row.passkey != PasskeyRule.REQUIRED:
-        return ""
-    having = queries.count_with_passkey(queries.eligible_memberships(Deciders(row.who), tenant_id=row.tenant_id))
-    return str(PASSKEYS_MISSING) % {"having": having} if having < row.people else ""
+    return passkey_warning(row) if isinstance(row, ApprovalPolicy) else ""

@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.audit.admin_base import audit_value
+from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
@@ -22,8 +22,7 @@ from kernel.errors import NotFound
 @require_safe
 @staff_view(Capability.ADMINISTER)
 def policies(request: StaffRequest, kind: Kind) -> HttpResponseBase:
-    names = [field.name for field in kind.model._meta.fields if field.name == "deployment"]
-    rows = [(row, title_of(row), facts_of(row)) for row in kind.model.objects.select_related(*names)]
+    rows = [(row, title_of(row), facts_of(row)) for row in kind.rows()]
     return page(request, "console/policies.html", at="settings", kind=kind, rows=rows)
 
 
@@ -43,7 +42,7 @@ def policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
 @staff_view(Capability.ADMINISTER)
 def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
     row = _row(kind, row_id)
-    before = _recorded(row, list(kind.fields))
+    before = audit_values(row, list(kind.fields))
     record_row_change(row, "deleted", actor=request.member.user.actor, before=before, after={})
     row.delete()
     return redirect(kind.address)
@@ -73,16 +72,16 @@ def _save(form: TenantRowForm, *, actor: str) -> Any:
     """Save the row and record the change as the administration does."""
     is_new = form.instance._state.adding
     names = list(form.fields) if is_new else form.changed_data
-    before = {} if is_new else _recorded(_row_of(form), names)
+    before = {} if is_new else audit_values(_locked_row(form), names)
     row = form.save()
     if is_new or names:
         record_row_change(
-            row, "added" if is_new else "changed", actor=actor, before=before, after=_recorded(row, names)
+            row, "added" if is_new else "changed", actor=actor, before=before, after=audit_values(row, names)
         )
     return row
 
 
-def _row_of(form: TenantRowForm) -> Any:
+def _locked_row(form: TenantRowForm) -> Any:
     """The stored row, locked until the change is written."""
     model = type(form.instance)
     return model.objects.select_for_update(of=("self",), no_key=True).get(pk=form.instance.pk)
@@ -93,7 +92,3 @@ def _row(kind: Kind, row_id: UUID) -> Any:
     if row is None:
         raise NotFound()
     return row
-
-
-def _recorded(row: Any, names: list[str]) -> dict[str, object]:
-    return {name: audit_value(row._meta.get_field(name), row) for name in names}
