@@ -316,7 +316,7 @@ SETTINGS = (
                 "console-access-levels",
                 _("visitors identity tools gates required public verified"),
                 roles=OWNER,
-                about=_("What visitors reach, by the gates that they passed."),
+                about=_("What visitors can use at each level of identity check."),
                 owns=("console-access-level",),
             ),
             SettingsPage(
@@ -341,7 +341,7 @@ SETTINGS = (
                 "console-spending-policy",
                 _("limit reached pause stop visitor daily default price"),
                 roles=OWNER,
-                about=_("What happens at a limit, what a visitor may cost a day, and the price of unknown models."),
+                about=_("What happens at a limit, the daily limit per visitor, and the price of unknown models."),
                 owns=("console-spending-policy",),
             ),
             SettingsPage(

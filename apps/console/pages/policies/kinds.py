@@ -42,9 +42,9 @@ _SCOPES: dict[ApprovalScope, StrOrPromise] = {
 _APPROVAL_FIELDS = ("scope", "risk", "who", "people", "passkey", "own_requests")
 _APPROVAL_LABELS: dict[str, StrOrPromise] = {
     "who": gettext_lazy("Whose approval counts"),
-    "people": gettext_lazy("People who have to approve"),
+    "people": gettext_lazy("Approvals required"),
     "passkey": gettext_lazy("Passkey needed"),
-    "own_requests": gettext_lazy("People may approve what they asked for themselves"),
+    "own_requests": gettext_lazy("Allow people to approve their own requests"),
 }
 _LEVEL_LABELS: dict[str, StrOrPromise] = {
     "deployment": gettext_lazy("Chatbot"),
@@ -127,8 +127,8 @@ APPROVALS = Kind(
     title=gettext_lazy("Approval policies"),
     new_title=gettext_lazy("New approval policy"),
     about=gettext_lazy(
-        "Who may approve, how many have to, and whether with a passkey. The most specific policy applies: request and "
-        "risk, request, risk, neither."
+        "Who may approve, how many have to, and whether with a passkey. If several policies match, the most specific "
+        "one applies; a kind of request counts for more than a risk."
     ),
     none=gettext_lazy(
         "No policies yet. Any owner or approver can approve on their own, except what they asked for themselves."
@@ -144,8 +144,8 @@ ACCESS_LEVELS = Kind(
     title=gettext_lazy("Access levels"),
     new_title=gettext_lazy("New access level"),
     about=gettext_lazy(
-        "What visitors reach, by the gates that they passed. They apply to chatbots whose goal has no levels of its "
-        "own, from the next message on."
+        "What visitors can use at each level of identity check. Levels apply to chatbots whose goal has no levels of "
+        "its own, from the next message on."
     ),
     none=gettext_lazy("No levels yet. Visitors reach what is public."),
 )

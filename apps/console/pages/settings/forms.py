@@ -63,14 +63,14 @@ _LIMITS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
 }
 _PACES: dict[Pace, tuple[StrOrPromise, StrOrPromise]] = {
     Pace.GATE: (
-        gettext_lazy("While a conversation waits"),
+        gettext_lazy("Gate questions"),
         gettext_lazy("A visitor waits for the answer to a question of a gate."),
     ),
     Pace.PLAN: (
-        gettext_lazy("While planned work waits"),
+        gettext_lazy("Planned actions"),
         gettext_lazy("An action that a visitor or a colleague asked for."),
     ),
-    Pace.CALM: (gettext_lazy("While nothing waits"), gettext_lazy("Suggestions, drafts and questions about skills.")),
+    Pace.CALM: (gettext_lazy("Everything else"), gettext_lazy("Suggestions, drafts and questions about skills.")),
 }
 _TOO_SHORT = gettext_lazy("The shortest time is 10 seconds.")
 _TOO_LONG = gettext_lazy("The longest time is 30 days.")

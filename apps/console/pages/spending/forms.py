@@ -94,7 +94,7 @@ class PolicyForm(forms.Form):
         help_text=_("For the limits of the company and of chatbots. The limit of a visitor always applies."),
     )
     visitor_daily_usd = _rate(
-        _("A visitor may cost per day, in US dollars"),
+        _("Daily limit per visitor, in US dollars"),
         required=False,
         help_text=_("Beyond it the built-in model answers. Empty: no limit."),
     )

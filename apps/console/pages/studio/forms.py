@@ -99,7 +99,7 @@ class DeploymentForm(forms.Form):
     )
     home = forms.ChoiceField(
         label=gettext_lazy("Home screen"),
-        choices=[("on", gettext_lazy("Where there is something to show")), ("off", gettext_lazy("Off"))],
+        choices=[("on", gettext_lazy("When there are articles or past conversations")), ("off", gettext_lazy("Off"))],
         required=False,
         help_text=gettext_lazy(
             "Opens the chat on the greeting, a search in the help articles that anyone may read, and earlier "
