@@ -22,7 +22,7 @@ TABLE = {
     ("owner",): """
     console-company-settings api-company console-prices console-price-remove api-model-prices api-model-price
     console-retention console-visitor-limits api-retention api-visitor-limits
-    console-spending-policy console-card-timings
+    console-spending-policy console-card-timings api-spending-policy api-card-timings api-deployment-card-timings
     console-access-levels console-access-level console-access-level-new console-access-level-delete
     console-approval-policies console-approval-policy console-approval-policy-new console-approval-policy-delete
     console-contact-export api-contact-export console-visitor-export api-session-export

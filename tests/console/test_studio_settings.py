@@ -307,7 +307,7 @@ def test_test_stands_in_no_list_and_no_count(tenant: Any, owner: Any, deployment
         ChatSession.objects.filter(pk=session.pk).update(is_test=True, wanted_person_at=now())
         assert conversations(Asked(), owner).rows == ()
         assert unassigned_count() == 0
-        assert set(counts(owner).values()) == {0}
+        assert set(counts(owner, Asked()).values()) == {0}
 
 
 # -- on a site -------------------------------------------------------------------------------------------------------
