@@ -36,8 +36,8 @@ def _owed(monkeypatch: pytest.MonkeyPatch, applied: dict[Key, None]) -> list[Any
 
 
 def test_every_room_begins_with_one_migration() -> None:
-    """A second one that replaces the same: the inbox's tables that refer to conversations, which refer to its teams;
-    and the ledger's partitions, which are made outside a transaction."""
+    """Two have a second one: the inbox's tables that refer to conversations, which refer to its teams; and the
+    ledger's partitions, which are made outside a transaction."""
     seconds = {key for key in _squashed() if not key[1].startswith("0001_")}
     assert seconds == {("inbox", "0002_conversations"), ("guard", "0002_partitions")}
     assert {name for _, name in _squashed().keys() - seconds} == {"0001_initial"}
@@ -45,6 +45,16 @@ def test_every_room_begins_with_one_migration() -> None:
 
 def test_nothing_is_made_again_where_everything_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _owed(monkeypatch, _applied()) == []
+
+
+def test_first_start_that_was_interrupted_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that replaces others is recorded by their names alone until all have run."""
+    everything = _owed(monkeypatch, {})
+    assert len(everything) > len(_squashed())
+    for place, (migration, _) in enumerate(everything):
+        done = [each for each, _ in everything[:place]]
+        names = [key for each in done for key in each.replaces or [(each.app_label, each.name)]]
+        assert _owed(monkeypatch, dict.fromkeys(names)) == everything[place:], f"interrupted before {migration}"
 
 
 @pytest.mark.parametrize("keep", [1, -1], ids=["only the first ran", "only the last is missing"])

@@ -34,7 +34,6 @@ class Migration(migrations.Migration):
         ("guard", "0008_reworded_labels"),
         ("guard", "0009_artifacts"),
         ("guard", "0009_run_connection"),
-        ("guard", "0010_partitions"),
         ("guard", "0010_settle_at_once"),
     ]
 

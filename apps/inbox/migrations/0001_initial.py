@@ -13,12 +13,6 @@ class Migration(migrations.Migration):
     replaces = [
         ("inbox", "0001_teams"),
         ("inbox", "0002_macros"),
-        ("inbox", "0003_reading"),
-        ("inbox", "0004_wording_of_assignment"),
-        ("inbox", "0005_mentions"),
-        ("inbox", "0006_saved_views"),
-        ("inbox", "0007_inbox_rules"),
-        ("inbox", "0008_sla"),
     ]
 
     dependencies = [

@@ -9,9 +9,8 @@ from kernel.tenancy.migrations import RowSecurity, Tables
 class Migration(migrations.Migration):
     initial = True
 
+    # None that `0001_initial` replaces: where that one ran, they stand as applied.
     replaces = [
-        ("inbox", "0001_teams"),
-        ("inbox", "0002_macros"),
         ("inbox", "0003_reading"),
         ("inbox", "0004_wording_of_assignment"),
         ("inbox", "0005_mentions"),
