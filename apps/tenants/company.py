@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.tenants.models import Tenant
+from apps.tenants.signals import tenant_changed
 from kernel.errors import InvalidFields
 from kernel.tenancy import current_tenant_id
 
@@ -35,6 +36,7 @@ def change_company(changes: Mapping[str, str], *, actor: str) -> dict[str, str]:
         raise InvalidFields(error.message_dict) from None
     row.save(update_fields=changed)
     record_row_change(row, "changed", actor=actor, before=before, after=audit_values(row, changed))
+    tenant_changed()
     return _values(row)
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from channels.testing import WebsocketCommunicator
@@ -22,13 +23,14 @@ from apps.inbox.signals import sla_missed
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.person_wanted import want_person
+from apps.tenants.models import User
 from apps.tenants.services import change_tenant
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from kernel.timezones import get_timezone
 from tests.console.test_live import PATIENCE, _ready
 from tests.factories.cards import make_kind
-from tests.factories.console import make_card
+from tests.factories.console import browser, make_card
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
 
@@ -232,8 +234,23 @@ async def test_quiet_hours_are_silent_and_a_change_holds_at_once(tenant: Any, se
         assert [notice["kind"] for notice in await notices(line)] == ["message"]
 
 
+def by_settings(tenant: Any, owner: Any, timezone: str) -> None:
+    saved = browser(owner).post(reverse("console-company-settings"), {"name": tenant.name, "timezone": timezone})
+    assert saved.status_code == 302
+
+
+def by_administration(tenant: Any, owner: Any, timezone: str) -> None:
+    """Companies are the platform's there."""
+    root = browser(User.objects.create_superuser(f"root-{uuid4().hex}@example.test", "a-long-password"))
+    address = reverse("admin:tenants_tenant_change", args=[tenant.pk])
+    form = root.get(address).context["adminform"].form
+    typed = {name: value for name, value in form.initial.items() if name in form.fields and value is not None}
+    assert root.post(address, {**typed, "timezone": timezone}).status_code == 302
+
+
+@pytest.mark.parametrize("move", [by_settings, by_administration])
 async def test_quiet_hours_follow_the_companys_time_zone_while_the_console_is_open(
-    tenant: Any, session: ChatSession, agent: Any
+    tenant: Any, session: ChatSession, owner: Any, agent: Any, move: Callable[[Any, Any, str], None]
 ) -> None:
     await in_thread(change_tenant, tenant, timezone="Asia/Tokyo")
     start = now().astimezone(get_timezone("Asia/Tokyo")) - timedelta(hours=1)
@@ -242,7 +259,7 @@ async def test_quiet_hours_follow_the_companys_time_zone_while_the_console_is_op
     async with console_of(agent) as line:
         await in_thread(say, session, "Hello")
         assert await notices(line) == []
-        await in_thread(change_tenant, tenant, timezone="America/New_York")
+        await in_thread(move, tenant, owner, "America/New_York")
         assert await notices(line) == []
         await in_thread(say, session, "Hello?")
         assert [notice["kind"] for notice in await notices(line)] == ["message"]

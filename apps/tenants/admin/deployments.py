@@ -22,6 +22,7 @@ from apps.tenants.admin.fields import LinesField, OriginsField, PartsField
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
 from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
+from apps.tenants.signals import tenant_changed
 from kernel.tenancy import tenant_scope
 
 KEYLESS = gettext_lazy(
@@ -154,6 +155,11 @@ class TenantAdmin(BaseAdmin):
 
     def scope_of(self, obj: Tenant) -> AbstractContextManager[Any]:
         return tenant_scope(obj)
+
+    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        with self.scope_of(obj):
+            tenant_changed()
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
