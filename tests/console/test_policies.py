@@ -4,6 +4,7 @@ administration."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.signed import make_site
 from tests.factories.tenants import make_deployment, make_member
+from tests.rivals import race
 
 POLICY = {"scope": "", "risk": "high", "who": "owners", "people": "1", "passkey": "registered"}
 LEVEL = {"name": "public", "order": "0", "description": ""}
@@ -120,6 +122,32 @@ def test_nothing_is_recorded_where_nothing_changes(tenant: Any, owner: Any) -> N
     made = desk.post(reverse("console-approval-policy-new"), POLICY)
     desk.post(made["Location"], POLICY)
     assert len(changes(tenant)) == 1
+
+
+def test_changes_of_rivals_are_recorded_from_what_the_one_before_left(tenant: Any, owner: Any) -> None:
+    desks = [browser(owner) for _ in range(4)]
+    address = desks[0].post(reverse("console-approval-policy-new"), POLICY)["Location"]
+    typed = [{"own_requests": "on"}, {"passkey": "required"}, {"who": "approvers"}, {"risk": "medium"}]
+    answers = race(
+        *(partial(desk.post, address, {**POLICY, **change}) for desk, change in zip(desks, typed, strict=True))
+    )
+    assert [answer.status_code for answer in answers] == [302] * 4
+    recorded = changes(tenant)
+    left = dict(recorded[0]["after"])
+    for entry in recorded[1:]:
+        assert entry["before"] == {name: left[name] for name in entry["fields"]}
+        left |= entry["after"]
+    row = row_of(ApprovalPolicy, tenant)
+    assert left == {name: getattr(row, name) for name in left}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_row_that_rivals_delete_is_deleted_and_recorded_once(tenant: Any, owner: Any, kind: str) -> None:
+    row, desks = make_row(kind, tenant), [browser(owner) for _ in range(3)]
+    address = reverse(f"console-{kind}-delete", args=[row.pk])
+    answers = race(*(partial(desk.post, address) for desk in desks))
+    assert sorted(answer.status_code for answer in answers) == [302, 404, 404]
+    assert [entry["change"] for entry in changes(tenant)] == ["deleted"]
 
 
 @pytest.mark.parametrize(

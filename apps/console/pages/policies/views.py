@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -35,13 +37,13 @@ def new_policy(request: StaffRequest, kind: Kind) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Capability.ADMINISTER)
 def policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
-    return _policy(request, kind, _row(kind, row_id))
+    return _policy(request, kind, _row(kind, row_id, lock=request.method == "POST"))
 
 
 @require_POST
 @staff_view(Capability.ADMINISTER)
 def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpResponseBase:
-    row = _row(kind, row_id)
+    row = _row(kind, row_id, lock=True)
     before = audit_values(row, list(kind.fields))
     record_row_change(row, "deleted", actor=request.member.user.actor, before=before, after={})
     row.delete()
@@ -51,9 +53,9 @@ def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpRespon
 def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
     form = kind.make_form(row)(request.POST if request.method == "POST" else None, instance=row)
     # The form writes what was typed into its row while it checks.
-    title = title_of(row) if row else ""
+    title, before = (title_of(row), audit_values(row, list(kind.fields))) if row else ("", {})
     if request.method == "POST" and form.is_valid():
-        saved = _save(form, actor=request.member.user.actor)
+        saved = _save(form, before, actor=request.member.user.actor)
         return redirect(kind.address_of_one, saved.pk)
     return page(
         request,
@@ -68,27 +70,22 @@ def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
     )
 
 
-def _save(form: TenantRowForm, *, actor: str) -> Any:
-    """Save the row and record the change as the administration does."""
-    is_new = form.instance._state.adding
-    names = list(form.fields) if is_new else form.changed_data
-    before = {} if is_new else audit_values(_locked_row(form), names)
+def _save(form: TenantRowForm, stored: Mapping[str, object], *, actor: str) -> Any:
+    """Save the row and record the change as the administration does. `stored`: the row's values before; none of a new
+    one."""
+    names = form.changed_data if stored else list(form.fields)
     row = form.save()
-    if is_new or names:
-        record_row_change(
-            row, "added" if is_new else "changed", actor=actor, before=before, after=audit_values(row, names)
-        )
+    if names:
+        change, before = ("changed", {name: stored[name] for name in names}) if stored else ("added", {})
+        record_row_change(row, change, actor=actor, before=before, after=audit_values(row, names))
     return row
 
 
-def _locked_row(form: TenantRowForm) -> Any:
-    """The stored row, locked until the change is written."""
-    model = type(form.instance)
-    return model.objects.select_for_update(of=("self",), no_key=True).get(pk=form.instance.pk)
-
-
-def _row(kind: Kind, row_id: UUID) -> Any:
-    row = kind.model.objects.filter(pk=row_id).first()
+def _row(kind: Kind, row_id: UUID, *, lock: bool = False) -> Any:
+    """Raises `NotFound`. With `lock` rivals change and delete it one after the other, each from what the one before
+    left."""
+    rows: QuerySet[Any] = kind.model.objects.filter(pk=row_id)
+    row = (rows.select_for_update(of=("self",), no_key=True) if lock else rows).first()
     if row is None:
         raise NotFound()
     return row
