@@ -367,7 +367,7 @@ def _narrowed(asked: Asked, user: User | None, moment: datetime) -> QuerySet[Cha
     )
     if asked.unread:
         # Of those at rest nothing is shown as unread.
-        rows = rows.filter(_active(moment), reading.has_unread(user)) if user else rows.none()
+        rows = reading.with_unread(rows.filter(_active(moment)), user) if user else rows.none()
     if words := asked.words.strip():
         rows = rows.filter(_about(words))
     return rows

@@ -90,10 +90,12 @@ def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
     return {session_id: unread for session_id, unread in counted if unread}
 
 
-def has_unread(user: User) -> Q:
-    """The conversations for which `unread_in` counts something."""
-    rows = ChatSession.objects.filter(CONCERNS_STAFF).annotate(read=_read_to(user)).filter(Exists(_later()))
-    return Q(pk__in=rows.values("pk")) | Q(Exists(_mentions(user)))
+def with_unread(rows: QuerySet[ChatSession], user: User) -> QuerySet[ChatSession]:
+    """Those of `rows` for which `unread_in` counts something. `Case` has PostgreSQL look at entries last: otherwise it
+    reads those of every conversation that the company ever had."""
+    said = Case(When(CONCERNS_STAFF, then=Exists(_later())), default=Value(False))
+    mentioned = Mention.objects.filter(user=user, read=False).values("session")
+    return rows.alias(read=_read_to(user)).filter(Q(said) | Q(pk__in=mentioned))
 
 
 def _read_to(user: User) -> Coalesce:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.inbox import handoff, queries, reading, services
@@ -89,6 +91,24 @@ def test_unread_is_counted_within_the_tab_and_never_of_what_is_at_rest(
         services.resolve(other.pk, agent)
         assert queries.counts(agent, Asked("mine", Shown.ANY))["unread"] == 0
         assert not queries.conversations(Asked(unread=True), None).rows
+
+
+def test_no_entries_are_looked_at_of_what_is_at_rest_or_the_chatbot_has_alone(
+    agent: Any, deployment: Any, session: ChatSession
+) -> None:
+    """Their number grows for as long as there is a company."""
+    say(make_session(deployment), "Hello")
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+        services.resolve(session.pk, agent)
+        with CaptureQueriesContext(connection) as asked:
+            assert queries.counts(agent, Asked(shown=Shown.ANY))["unread"] == 0
+        (statement,) = [each["sql"] for each in asked if "inbox_readmark" in each["sql"]]
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN ANALYZE {statement}")
+            plan = [line for (line,) in cursor.fetchall() if " on silas_sessions_chronicleentry" in line]
+    assert plan
+    assert [line for line in plan if "(never executed)" not in line] == []
 
 
 def test_unread_is_a_filter_of_the_list_that_stays_in_its_addresses(agent: Any, session: ChatSession) -> None:
