@@ -305,6 +305,22 @@ async def test_returning_visitor_goes_from_the_home_screen_back_to_their_convers
     await expect(widget.mine).to_have_text(["Hello"])
 
 
+async def test_chat_that_opens_with_the_page_stays_on_the_conversation(
+    open_page: OpenPage, demo: str, pipes: None
+) -> None:
+    page = await open_page(demo)
+    await page.add_init_script("window.Silas = { q: [['open']] }")
+    await page.reload()
+    widget = Widget(page)
+    await expect(widget.field).to_be_visible()
+    await expect(widget.frame.locator(".home")).to_be_attached()
+    await page.wait_for_load_state("networkidle")
+    await widget.close()
+    await widget.bubble.click()
+    await expect(widget.field).to_be_visible()
+    await expect(widget.home).to_have_count(0)
+
+
 async def test_chat_without_articles_for_the_visitor_opens_on_the_conversation(
     open_page: OpenPage, demo: str, deployment: Any, pipes: None
 ) -> None:

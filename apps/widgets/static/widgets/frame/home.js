@@ -12,7 +12,8 @@ export function wireHome(chat, { load, entry, begin }) {
   const home = el("section", { class: "home", tabindex: "-1", hidden: true });
   let conversations = [];
   let search = null;
-  let isDue = true;
+  // A chat that was open before the home screen was loaded has opened on the conversation.
+  let isDue = !chat.opened;
   let isAskedFirst = false;
   part("log").before(home);
 
