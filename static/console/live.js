@@ -1,6 +1,8 @@
 /* The socket to the server. It only says what changed; the page loads it through HTMX. While the socket is down the rail is
    polled, and everything is refreshed once the audit log has grown; a banner appears only if polling fails too. */
 
+import { doWaiting } from "./after_paint.js";
+
 const LONGEST_WAIT = 20000;
 const SETTLE = 250;
 const POLL = 15000;
@@ -83,6 +85,8 @@ function look(what) {
   pending.add(what);
   clearTimeout(timer);
   timer = setTimeout(() => {
+    // What was put off until the paint would not hear of it.
+    doWaiting();
     for (const name of names(pending)) htmx.trigger(document.body, name);
     pending = new Set();
   }, SETTLE);

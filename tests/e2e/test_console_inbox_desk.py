@@ -117,6 +117,22 @@ async def test_conversation_beside_the_open_one_is_fetched_unread_and_shown_with
     assert await page.evaluate("window.isSamePage") is True
 
 
+async def test_news_that_comes_before_a_press_is_painted_is_shown(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
+    page = await log_in(open_page, web, agent, _at(first))
+    async with page.expect_response(re.compile(str(second.pk))):
+        await page.reload()
+    await expect(page.locator("body")).to_have_attribute("data-line", "open")
+    await page.wait_for_timeout(500)
+    await page.evaluate("window.requestAnimationFrame = () => 0")
+    await page.locator(f"#c-{second.pk}").evaluate("(row) => row.click()")
+    await expect(page.locator("#log")).to_contain_text("Good day")
+    await in_thread(say, second, "Are you there?")
+    await expect(page.locator("#log")).to_contain_text("Are you there?")
+
+
 async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     web: str, open_page: Any, deployment: Any, agent: Any
 ) -> None:
