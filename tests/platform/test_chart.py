@@ -41,6 +41,15 @@ EVERYTHING: dict[str, Any] = REQUIRED | {
 }
 
 
+class Once(yaml.SafeLoader):
+    """Takes no key twice: which of both would hold is up to the reader."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [self.construct_object(name, deep=deep) for name, _ in node.value]
+        assert len(names) == len(set(names)), names
+        return super().construct_mapping(node, deep=deep)
+
+
 @pytest.fixture(scope="module")
 def renderer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (shutil.which("go") and (GO_LIBRARIES / "src/github.com/Masterminds/sprig").exists()):
@@ -77,7 +86,7 @@ def rendered(renderer: Path, values: dict[str, Any]) -> list[dict[str, Any]]:
         json.dumps({"Values": whole, "Chart": chart, "Release": {"Name": "silas", "Namespace": "n", "Revision": 1}})
     )
     text = subprocess.run([renderer, CHART, context], check=True, capture_output=True, text=True).stdout
-    return [item for item in yaml.safe_load_all(text) if item]
+    return [item for item in yaml.load_all(text, Loader=Once) if item]
 
 
 def pods(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -104,8 +104,9 @@ topologySpreadConstraints:
       matchLabels: {{ include "silas.labels" . | nindent 8 }}
 {{- end }}
 
+{{/* `tag`: another version of the image than that of the release. */}}
 {{- define "silas.container" -}}
-image: {{ include "silas.image" .root }}
+image: {{ with .tag }}{{ $.root.Values.image.repository }}:{{ . }}{{ else }}{{ include "silas.image" .root }}{{ end }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
