@@ -61,8 +61,10 @@ _CLOSED = (
 # Tables that say who approved, who may log in, what the rules are and what was signed. No worker of any version writes
 # one, whatever is added to the lists.
 DECISIVE = re.compile(
-    r"tenants_|auth_|django_|gates_|memory_(?!readpart$)|skills_skill|audit_"
-    r"|approvals_(?!card$|gatepause$)"
+    r"tenants_|auth_|django_|gates_|memory_(?!readpart$)|audit_|releases_|silas_platform_"
+    r"|approvals_(?!card$|gatepause$)|messengers_(?:approveraccount|accountcode|cardpolicy)$"
+    r"|skills_(?:skill|packagekey$|trustedpublisher$)|silas_sessions_accesslevel$|safety_policyversion$"
+    r"|guard_(?:modelprice|platformbudget|spendingpolicy|systemcontrol)$|work_(?:reviewpolicy|thresholdchange)$"
 )
 # Rights of the worker on each table, in GRANT syntax; columns in parentheses limit a right to them.
 WORKERS_MAY: dict[str, str] = {

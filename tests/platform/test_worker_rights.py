@@ -283,7 +283,17 @@ def test_worker_with_more_rights_than_its_own_version_gives_does_not_start(
         refuse_wide_role()
 
 
-@pytest.mark.parametrize("right", ["INSERT ON approvals_decision", "DELETE ON silas_sessions_label"])
+@pytest.mark.parametrize(
+    "right",
+    [
+        "INSERT ON approvals_decision",
+        "INSERT ON messengers_approveraccount",
+        "INSERT ON silas_platform_installedversion",
+        "UPDATE ON silas_sessions_accesslevel",
+        "UPDATE ON guard_spendingpolicy",
+        "DELETE ON silas_sessions_label",
+    ],
+)
 def test_no_version_gives_a_worker_what_makes_an_approval_or_deletes(
     insider: Connection, migrated_by: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, right: str
 ) -> None:
