@@ -15,16 +15,17 @@ from django.db.models import QuerySet
 from apps.approvals.enums import Pace
 from apps.approvals.models import CardTiming
 from apps.audit.services import record_row_change
+from apps.tenants.company import company_values
+from apps.tenants.locks import lock_deployment
 from kernel.errors import InvalidFields
 
 
 def card_timings(deployment_id: UUID | None, *, lock: bool = False) -> dict[Pace, int | None]:
     """The seconds that the company, or this chatbot, set itself; None where it sets none. `lock`: until they are
     changed in the same transaction."""
-    found = _rows(deployment_id)
     if lock:
-        found = found.select_for_update(no_key=True, of=("self",))
-    rows = found.values_list("pace", "seconds")
+        _lock(deployment_id)
+    rows = _rows(deployment_id).values_list("pace", "seconds")
     own = {Pace(pace): seconds for pace, seconds in rows}
     return {pace: own.get(pace) for pace in Pace}
 
@@ -39,10 +40,11 @@ def change_card_timings(seconds: Mapping[Pace, int | None], *, deployment_id: UU
     """Set the named times of the company, or of this chatbot of it; None removes one. Cards that wait already keep
     theirs.
 
-    Raises `SilasError` `invalid` 400 for a time out of bounds.
+    Raises `SilasError` `invalid` 400 for a time out of bounds, and `NotFound` for a chatbot of another company.
     """
+    _lock(deployment_id)
     for pace, value in seconds.items():
-        row = _rows(deployment_id).select_for_update(no_key=True, of=("self",)).filter(pace=pace).first()
+        row = _rows(deployment_id).filter(pace=pace).first()
         if value is None:
             if row:
                 record_row_change(row, "deleted", actor=actor, before={"seconds": row.seconds}, after={})
@@ -51,6 +53,14 @@ def change_card_timings(seconds: Mapping[Pace, int | None], *, deployment_id: UU
             _set(CardTiming(deployment_id=deployment_id, pace=pace), value, change="added", actor=actor)
         elif row.seconds != value:
             _set(row, value, change="changed", actor=actor)
+
+
+def _lock(deployment_id: UUID | None) -> None:
+    """Of rivals who set a time that has no row yet, the second waits and finds it."""
+    if deployment_id is None:
+        company_values(lock=True)
+    else:
+        lock_deployment(deployment_id)
 
 
 def _rows(deployment_id: UUID | None) -> QuerySet[CardTiming]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.tenants import make_deployment, make_member
+from tests.rivals import race
 
 EMPTY = {f"{pace}_{part}": value for pace in Pace.values for part, value in ((0, ""), (1, "60"))}
 
@@ -60,6 +62,16 @@ def test_chatbot_has_a_time_of_its_own(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         assert queries.card_lifetime(Pace.GATE, chatbot.pk) == 900
         assert queries.card_lifetime(Pace.GATE, None) == 300
+
+
+@pytest.mark.parametrize("whose", ["company", "chatbot"])
+def test_first_times_of_rivals_are_set_one_after_the_other(tenant: Any, owner: Any, whose: str) -> None:
+    where = address(make_deployment(tenant) if whose == "chatbot" else None)
+    desks = [browser(owner) for _ in range(3)]
+    typed = [{**EMPTY, "plan_0": number} for number in ("5", "6", "7")]
+    answers = race(*(partial(desk.post, where, each) for desk, each in zip(desks, typed, strict=True)))
+    assert [answer.status_code for answer in answers] == [302] * 3
+    assert [entry["change"] for entry in changes(tenant)] == ["added", "changed", "changed"]
 
 
 @pytest.mark.parametrize(
