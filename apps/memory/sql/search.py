@@ -21,7 +21,7 @@ DECLARE
     v_words text[];
     v_rare tsquery;
     v_any tsquery;
-    -- Without this declaration row-level security keeps the index on words out of reach (ADR 12).
+    -- Without this declaration row-level security keeps the index on words out of reach.
     v_indexed boolean := (SELECT proleakproof FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
 BEGIN
     SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size
