@@ -29,7 +29,7 @@ NONCES_KEPT = timedelta(minutes=40)
 REPLAYED = frozenset({"stale", "nonce_used"})
 
 
-# Format 1 named no deployment: what somebody signed at one company would have proved it at another.
+# Format 1 named no deployment: a signature made for one company was valid at another.
 VERSION = 2
 
 

@@ -36,7 +36,7 @@ def _seconds(help_text: str) -> Any:
 
 
 class CardTimingSeconds(serializers.Serializer[Any]):
-    """Seconds after which a card that nobody decided counts as declined."""
+    """Seconds after which an undecided card counts as declined."""
 
     gate = _seconds("While a visitor waits for the answer to a question of a gate")
     plan = _seconds("While an action waits that a visitor or a colleague asked for")
@@ -56,26 +56,21 @@ class _CardTimings(OwnersView):
 
     def _read(self, deployment_id: UUID | None) -> Response:
         with tenant_scope(self.caller.tenant_id):
+            if deployment_id is not None:
+                deployment_by_id(deployment_id)
             return self._answer(deployment_id)
 
     def _edit(self, request: Request, deployment_id: UUID | None) -> Response:
         changes = validated(CardTimingsRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            self._find(deployment_id)
             require_unchanged(request, timings.card_timings(deployment_id, lock=True))
             seconds = {Pace(name): value for name, value in changes.items()}
             timings.change_card_timings(seconds, deployment_id=deployment_id, actor=self.caller.actor)
             return self._answer(deployment_id)
 
     def _answer(self, deployment_id: UUID | None) -> Response:
-        self._find(deployment_id)
         own = timings.card_timings(deployment_id)
         return with_etag({**own, "inherited": timings.inherited_timings(deployment_id)}, of=own)
-
-    def _find(self, deployment_id: UUID | None) -> None:
-        """Raises `NotFound` for another company's chatbot."""
-        if deployment_id is not None:
-            deployment_by_id(deployment_id)
 
 
 class CardTimings(_CardTimings):

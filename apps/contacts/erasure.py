@@ -100,7 +100,7 @@ def request_erasure(person: Person, *, actor: str) -> Erasure:
 
 def _widen(row: Erasure, person: Person, *, actor: str) -> Erasure | None:
     """Let the erasure cover the person as they are known now; None if it has ended meanwhile. A step that runs is
-    waited for: each step reads anew what is covered."""
+    waited for: each step reads again what is covered."""
     rows = Erasure.objects.select_for_update(of=("self",), no_key=True)
     locked: Erasure | None = rows.filter(pk=row.pk, ended_at=None).first()
     if locked is not None:
