@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -11,10 +10,10 @@ from django.conf import settings
 
 from apps.approvals.enums import Pace
 from apps.approvals.queries import card_lifetime
-from apps.audit.models import AuditEntry
 from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 from tests.factories.api import Api, code
+from tests.factories.audit import changes
 from tests.factories.tenants import make_deployment, make_member
 
 COMPANY = "/api/v1/card-timings"
@@ -23,11 +22,6 @@ NONE = {"gate": None, "plan": None, "calm": None}
 
 def of(deployment_id: object) -> str:
     return f"/api/v1/deployments/{deployment_id}/card-timings"
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def test_chatbot_inherits_from_the_company_and_that_from_the_installation(tenant: Any, other_tenant: Any) -> None:

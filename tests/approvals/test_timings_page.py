@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -17,6 +16,7 @@ from apps.approvals.timings import card_timings, change_card_timings
 from apps.audit.models import AuditEntry
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.tenants import make_deployment, make_member
 from tests.rivals import race
@@ -26,11 +26,6 @@ EMPTY = {f"{pace}_{part}": value for pace in Pace.values for part, value in ((0,
 
 def address(chatbot: Any = None) -> str:
     return reverse("console-card-timings") + (f"?chatbot={chatbot.pk}" if chatbot else "")
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def test_owner_sets_changes_and_removes_the_time_of_the_company(tenant: Any, owner: Any, settings: Any) -> None:

@@ -3,7 +3,6 @@ administration."""
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -13,10 +12,10 @@ from django.urls import reverse
 
 from apps.access.models import AccessLevel
 from apps.approvals.models import ApprovalPolicy
-from apps.audit.models import AuditEntry
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.signed import make_site
 from tests.factories.tenants import make_deployment, make_member
@@ -25,11 +24,6 @@ from tests.rivals import race
 POLICY = {"scope": "", "risk": "high", "who": "owners", "people": "1", "passkey": "registered"}
 LEVEL = {"name": "public", "order": "0", "description": ""}
 KINDS = ["access-level", "approval-policy"]
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def row_of(model: Any, tenant: Any) -> Any:

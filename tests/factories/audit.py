@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -13,6 +14,7 @@ import psycopg
 from django.core.management import call_command
 
 from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
 from apps.audit.services import record
 from kernel.tenancy import tenant_scope
 
@@ -23,6 +25,12 @@ def make_entries(tenant: Any, count: int) -> None:
     with tenant_scope(tenant):
         for number in range(count):
             record(AuditEvent.MESSAGE_ACCEPTED, actor="visitor:1", subject=f"session:{number}", data={"seq": number})
+
+
+def changes(tenant: Any) -> list[dict[str, Any]]:
+    """What each change in settings or the administration was recorded with, the oldest first."""
+    with tenant_scope(tenant):
+        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def verdict(*arguments: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -10,11 +9,11 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
-from apps.audit.models import AuditEntry
 from apps.guard.models import ModelPrice
 from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 from tests.factories.api import Api, code
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
@@ -22,11 +21,6 @@ PRICES = "/api/v1/model-prices"
 MODEL = "openai:own-model"
 BODY = {"model": MODEL, "input_per_million": "0.075", "output_per_million": "3"}
 TYPED = {**BODY, "cache_read_per_million": "", "cache_write_per_million": ""}
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def prices(tenant: Any) -> list[ModelPrice]:

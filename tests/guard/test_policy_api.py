@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from apps.audit.models import AuditEntry
 from apps.tenants.enums import KeyScope
-from kernel.tenancy import tenant_scope
 from tests.factories.api import Api, code
+from tests.factories.audit import changes
 from tests.factories.tenants import make_member
 
 POLICY = "/api/v1/spending-policy"
 DEFAULTS = {"on_limit": "pause_all", "visitor_daily_usd": None, "default_input": None, "default_output": None}
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def test_policy_is_read_and_changed_in_part(tenant: Any, other_tenant: Any) -> None:

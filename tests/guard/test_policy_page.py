@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +13,7 @@ from apps.guard.models import SpendingPolicy
 from apps.guard.services import change_spending_policy
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
@@ -22,11 +22,6 @@ TYPED = {"on_limit": "alert_only", "visitor_daily_usd": "0.50", "default_input":
 
 def address() -> str:
     return reverse("console-spending-policy")
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def test_owner_sets_the_policy_and_it_is_recorded(tenant: Any, other_tenant: Any, owner: Any) -> None:

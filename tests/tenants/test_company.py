@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
-from apps.audit.models import AuditEntry
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import Tenant
-from kernel.tenancy import tenant_scope
 from tests.factories.api import Api, code
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
 COMPANY = "/api/v1/company"
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def stored(tenant: Any) -> tuple[str, str]:

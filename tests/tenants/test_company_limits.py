@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -14,17 +13,13 @@ from apps.tenants.enums import KeyScope
 from apps.tenants.queries import retention
 from kernel.tenancy import tenant_scope
 from tests.factories.api import Api, code
+from tests.factories.audit import changes
 from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
 RETENTION = "/api/v1/retention"
 LIMITS = "/api/v1/visitor-limits"
 DAYS = {"conversation_days": "", "memory_days": "", "skill_days": "", "message_days": ""}
-
-
-def changes(tenant: Any) -> list[dict[str, Any]]:
-    with tenant_scope(tenant):
-        return [json.loads(entry.data) for entry in AuditEntry.objects.filter(event="admin_changed").order_by("seq")]
 
 
 def test_days_are_read_changed_and_recorded(tenant: Any) -> None:
