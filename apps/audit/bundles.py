@@ -117,6 +117,7 @@ def read_bundle(file: TextIO) -> Bundle:
     head, keys, count = header["head"], header["keys"], header["checkpoints"]
     if not (isinstance(header["tenant"], str) and _NAME.match(header["tenant"]) and isinstance(header["chain"], str)):
         raise BundleFault(0)
+    # `type() is int`, because True is an int as well.
     if not (_has_shape(head, Head) and _is_texts(keys) and type(count) is int and count >= 0):
         raise BundleFault(0)
     checkpoints = tuple(Checkpoint(**_row(file.readline(), Checkpoint, 0)) for _ in range(count))

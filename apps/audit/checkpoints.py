@@ -45,6 +45,7 @@ def write_checkpoints() -> int:
     for chain in queries.moved_chains(known):
         try:
             written += _write(chain, key, known.get(str(chain.id)))
+        # The database is away, so that every other chain would fail too.
         except OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 (an error with one chain must not stop the others)
@@ -70,6 +71,7 @@ def _write(chain: Chain, key: Ed25519PrivateKey, known: Checkpoint | None) -> bo
             return False
         if not head.seq:
             return False
+        # A signature must never vouch for entries that were changed before it.
         if broken := _verify_since(chain, newest, head).broken:
             logger.error("audit chain is broken: %s at %s: %s", chain.name, broken.seq, broken.reason)
             return False
@@ -94,6 +96,7 @@ def _platform_moved() -> bool:
 
 def _is_only_writer(chain: Chain) -> bool:
     with connection.cursor() as cursor:
+        # No waiting: whoever holds the lock is signing this same head.
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"audit_checkpoint:{chain.id}"])
         return bool(cursor.fetchone()[0])
 

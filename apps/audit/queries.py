@@ -101,6 +101,7 @@ def read_chain(chain: Chain, use: Callable[[ChainView], T]) -> T:
     for attempt in range(_ATTEMPTS):
         try:
             return _read_once(chain, use)
+        # The platform's scope appends an entry to the chain that is read, which can conflict with another writer's.
         except OperationalError as error:
             if attempt == _ATTEMPTS - 1 or not isinstance(error.__cause__, SerializationFailure):
                 raise
@@ -110,6 +111,7 @@ def read_chain(chain: Chain, use: Callable[[ChainView], T]) -> T:
 def _read_once(chain: Chain, use: Callable[[ChainView], T]) -> T:
     with transaction.atomic(savepoint=False):
         with connection.cursor() as cursor:
+            # Before the scope sets its own values: PostgreSQL takes this only before a transaction's first query.
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         with chain.scope("audit_verify"):
             parts = head_of(chain.id), checkpoints_of(chain.id), public_keys(), entries_of(chain.id)
@@ -267,6 +269,7 @@ def entries_about(chain: UUID, subjects: Collection[str], *, limit: int) -> list
 
 
 def entry_at(chain: UUID, seq: int) -> AuditEntry | None:
+    # A larger number does not fit the column, and the database would raise instead of finding nothing.
     if not 0 < seq < 2**63:
         return None
     entry: AuditEntry | None = AuditEntry.objects.filter(chain=chain, seq=seq).first()

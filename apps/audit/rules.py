@@ -123,6 +123,7 @@ def is_signed(checkpoint: Checkpoint, keys: Mapping[str, str]) -> bool:
         public_key = bytes.fromhex(keys.get(checkpoint.key_id, ""))
         if key_id_of(public_key) != checkpoint.key_id:
             return False
+        # Without `validate` other characters are dropped, and one signature would have many spellings.
         signature = base64.b64decode(checkpoint.signature, validate=True)
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, signed_statement(checkpoint))
     except (InvalidSignature, ValueError, binascii.Error):
@@ -146,6 +147,7 @@ def verify_entries(
     last = after or Head()
     witnessed = _witnessed(checkpoints, chain, keys)
     for entry in entries:
+        # What is not taken from `witnessed` here speaks of entries that are missing.
         broken = _fault(entry, chain, last) or _contradiction(entry, witnessed.pop(entry.seq, ()))
         if broken:
             return Verification(last.seq, last.entry_hash, broken)

@@ -20,6 +20,7 @@ from apps.audit.rules import PLATFORM_CHAIN
 from kernel.canonical import canonical_json
 from kernel.tenancy.scope import before_commit, current_scope
 
+# `\Z`, because `$` would let a newline through at the end.
 _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
 

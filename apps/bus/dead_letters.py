@@ -54,6 +54,7 @@ def _decide(message_pk: UUID, user: User | None, actor: str, event: AuditEvent, 
     if user is not None:
         require_role(user, {Role.OWNER})
         actor = f"user:{user.pk}"
+    # Two people may decide at once: the row count says who was first.
     claimed = QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes)
     message: QueueMessage | None = QueueMessage.objects.filter(pk=message_pk).first()
     if message is None:

@@ -84,6 +84,7 @@ class Delivery:
         if not is_recurring(self.message.queue, self.message.kind):
             services.mark_processed(self.name, self.message.message_id)
         services.ack(self.lease)
+        # Only a commit ends the delivery: after a rollback the message must still be acked or returned.
         transaction.on_commit(self._ended)
 
     def defer(self, seconds: float, reason: str) -> None:
@@ -144,6 +145,7 @@ async def _deliver(tenant_id: UUID, lease: Lease, seconds: float, span: ActiveSp
     async def end(step: Callable[..., None], **reason: str) -> None:
         """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
         with suppress(LeaseLost, DatabaseError):
+            # No longer than the lease lasts: after that another process may have the message.
             await with_retry(tenant_id, seconds, step, lease, **reason)
 
     consumer = consumer_of(lease.message.queue, lease.message.kind)
@@ -190,6 +192,7 @@ async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> Asy
                 lost = True
                 worker.cancel()
                 return
+            # The lease outlives three beats, so the next one may still be in time.
             except DatabaseError as error:
                 _log.warning("heartbeat_failed message=%s error=%s", lease.message.pk, error_location(error))
             await asyncio.sleep(seconds / 3)
@@ -200,6 +203,8 @@ async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> Asy
         yield
     except asyncio.CancelledError:
         if lost:
+            # The cancellation was ours and is answered by `LeaseLost`; the task would otherwise still count as
+            # cancelled.
             worker.uncancel()
             raise LeaseLost from None
         raise

@@ -109,6 +109,7 @@ def send_message(
     if generated is None:
         return QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
     row.position, row.created_at, row.available_at = generated
+    # Our own INSERT has stored the row; Django would still insert it again on `save()`.
     row._state.adding = False
     record_step(AuditEvent.MESSAGE_QUEUED, row)
     return row
@@ -164,6 +165,7 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime) -> None:
 def _insert(statement: str, row: QueueMessage, due_at: datetime | None) -> Any:
     """Returns the row's generated values, None if it was there already and is not changed."""
     values = (getattr(row, name) for name in _COLUMNS)
+    # The driver does not adapt a plain dict.
     parameters: list[Any] = [Jsonb(value) if isinstance(value, dict) else value for value in values]
     with connection.cursor() as cursor:
         cursor.execute(statement, [*parameters, due_at])
@@ -277,6 +279,7 @@ def mark_processed(consumer: str, message_id: str) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(
+            # An insert, not a read before it: two deliveries at once would both read nothing and both have the effect.
             "INSERT INTO bus_processed (id, tenant_id, consumer, message_id) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (tenant_id, consumer, message_id) DO NOTHING",
             [uuid4(), current_tenant_id(), consumer, message_id],
@@ -297,6 +300,7 @@ def expire_leases() -> None:
     expired.filter(attempts__lt=rules.MAX_ATTEMPTS - 1).update(
         state=State.QUEUED, leased_until=None, attempts=F("attempts") + 1, reason="lease_expired"
     )
+    # What still matches has no attempt left. A locked row is being buried by another worker.
     for message in expired.select_for_update(skip_locked=True, no_key=True):
         QueueMessage.objects.filter(pk=message.pk).update(**_dead_values(message, "lease_expired"))
         _report_dead(message)
@@ -346,6 +350,7 @@ def _report_dead(message: QueueMessage) -> None:
         record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
     else:
         _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
+    # Isolated: an error of this handler would roll the burial back, and the message would be delivered for ever.
     handler = registry.dead_letter_handler_of(message.kind)
     is_notified = handler is not None and for_each_row([message], handler)
     if has_company and not is_notified:

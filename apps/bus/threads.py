@@ -48,7 +48,9 @@ def start(tenant_id: UUID, lease: Lease, consumer: Consumer, *, seconds: float) 
             slots.release()
             _running.discard(threading.current_thread())
 
+    # A daemon, so that a delivery that never ends cannot keep its process from ending.
     thread = threading.Thread(target=run, name=consumer.name, daemon=True)
+    # Before it starts: a short delivery removes itself first, and would then be added for good.
     _running.add(thread)
     try:
         thread.start()

@@ -13,6 +13,7 @@ from apps.guard.enums import RefusalCode
 from kernel.provenance import Origin, Source, Sources, leaves
 
 _MAX_CHARS, _LONG_WORD, _SHORT_WORD = 20_000, 24, 4
+# Every repetition is bounded: the text is a model's, and an unbounded one could make the search slow (ReDoS).
 _ADDRESS = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,11}://[^\s<>\"']{1,4000}"
     r"|(?<![\w.\-])www\.[^\s<>\"']{1,4000}"
@@ -38,11 +39,13 @@ def egress_refusal(args: Mapping[str, object], shown: Sources) -> RefusalCode | 
     texts = [str(value) for value in leaves(args) if value is not None and not isinstance(value, bool)]
     # An argument's name that is not a plain identifier was made up by the model and can carry data too.
     texts += [name for name in _names(args) if len(name) > _LONG_WORD or not name.isidentifier()]
+    # Too long to be examined under the run's lock: refused, never let through unexamined.
     if sum(map(len, texts)) > _MAX_CHARS:
         return RefusalCode.SENDS_PRIVATE
     addresses = {address for text in texts for address in addresses_in(text)}
     if any(not shown.trace(address).is_vouched for address in addresses):
         return RefusalCode.SENDS_ELSEWHERE
+    # The addresses are judged; their parts would otherwise count as words that nobody vouched for.
     for address in addresses:
         texts = [text.replace(address, " ") for text in texts]
     return RefusalCode.SENDS_PRIVATE if _leaks(texts, shown) else None
@@ -65,6 +68,7 @@ def _leaks(texts: Collection[str], shown: Sources) -> bool:
         return False
     secret = {word for word in private - requested if len(word) > _SHORT_WORD}
     return any(
+        # `part in word`: a private word with other letters around it leaks just as well.
         word not in requested and (word in private or _is_opaque(word) or any(part in word for part in secret))
         for text in texts
         for word in _words(text)

@@ -97,6 +97,7 @@ def write_call(
         "spent": spent,
     }
     with connection.cursor() as cursor:
+        # A free call moves no money: its caller locked no budgets, and the ledger gets no entry.
         if not (reserved or spent):
             cursor.execute(f"{statement} SELECT FROM call", values)
             return bool(cursor.rowcount)
@@ -121,6 +122,7 @@ def write_call(
         return False
     for before, after in zip(budgets, moved, strict=True):
         send_alerts(after, above=before.alerted)
+    # The installation's budget is its operator's: told in the log, never to a tenant.
     for period, threshold in passed if spent else ():
         if threshold:
             _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)

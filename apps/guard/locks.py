@@ -68,6 +68,7 @@ def lock_run(ref: RunRef) -> tuple[LockedRun, RunFacts]:
         phase=row.phase,
         status=row.status,
         halt_state=row.halt_state,
+        # A worker whose lease expired may still run while another repeats its job: only the holder may act.
         lease_held=is_lease_held(ref.lease) if ref.lease else True,
         pauses=frozenset(row.paused),
         allow=None if row.allow is None else frozenset(row.allow),
@@ -113,6 +114,7 @@ def lock_budgets(
     else:
         read_together(budgets)
         if not any(budget.ref == visitor for budget in budgets.value):
+            # Two first calls of one visitor may race: the loser inserts nothing, and both then lock the same row.
             Budget.objects.bulk_create([Budget(visitor_ref=visitor, period=Period.DAY)], ignore_conflicts=True)
             budgets = _budgets(refs, day, visitor_limit=visitor_limit)
             read_together(budgets)
@@ -126,6 +128,7 @@ def lock_budgets_again(admitted: Admitted) -> list[BudgetFacts]:
     day = admitted.day
     assert day is not None
     run = Read(_LOCK_RUN_AGAIN, [admitted.run.run_id], list)
+    # A reservation is released from the window that it was made in: after midnight, today's window never held it.
     budgets = _budgets(admitted.budget_refs, day, windows=dict(admitted.windows) if admitted.reserved else None)
     read_together(run, budgets)
     return budgets.value
@@ -150,4 +153,5 @@ def _budgets(
                 found.append(row.in_window(window, visitor_limit))
         return found
 
+    # All callers lock in this one order, so that two runs which share several budgets cannot deadlock.
     return Read(_LOCK_BUDGETS, [current_tenant_id(), list(refs)], parse)

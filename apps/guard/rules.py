@@ -258,6 +258,7 @@ def estimate_from_history(cold: Decimal | None, runs: int, mean: Decimal | None)
 def current_pause(reached: Iterable[tuple[str, date]], day: date) -> str:
     """Return the shortest period of reached limits, each with its period and window, whose window still applies on
     `day`; "" for none. A window later than `day` applies as well: the tenant has moved its time zone west."""
+    # "day" sorts before "month".
     return min((period for period, window in reached if window >= window_start(period, day)), default="")
 
 
@@ -281,6 +282,7 @@ def window_end(period: str, window: date) -> date:
     """Return the first day after a window, on which its limit starts again."""
     if period == Period.DAY:
         return window + timedelta(days=1)
+    # 32 days after the first of a month are always in the next one.
     return (window.replace(day=1) + timedelta(days=32)).replace(day=1)
 
 

@@ -103,6 +103,8 @@ class GuardedToolset(AbstractToolset[Any]):
         if offered is None:
             code = RefusalCode.TOOL_NOT_GRANTED
             return {"refused": code.value, "reason": str(code.label)}
+        # Before the guard: arguments that fit no schema can neither be approved nor run, and cost the model only a
+        # retry.
         if errors := _argument_errors(offered, tool_args):
             return {"refused": "invalid_arguments", "reason": errors}
         call = Call(

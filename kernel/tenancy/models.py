@@ -26,6 +26,7 @@ class TenantQuerySet(models.QuerySet[M, M]):
     """Sets the scope's tenant on every row it creates."""
 
     def bulk_create(self, objs: Iterable[M], *args: Any, **kwargs: Any) -> list[M]:
+        # Django's `bulk_create` does not call `save()`.
         rows = list(objs)
         for row in rows:
             assert isinstance(row, TenantModel)
@@ -56,6 +57,7 @@ class TenantModel(models.Model):
 
     class Meta:
         abstract = True
+        # Django reads related rows and refreshes a row through the base manager, so that one needs the filter as well.
         base_manager_name = "objects"
 
     tenant_id: UUID

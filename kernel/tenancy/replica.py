@@ -38,6 +38,7 @@ def _on_replica(read: Callable[[], T]) -> T:
     primary, replica = connections[DEFAULT_DB_ALIAS], connections[REPLICA]
     connections[DEFAULT_DB_ALIAS] = replica
     try:
+        # The open scope is a transaction of the primary; the replica's own connection has no tenant set yet.
         with without_scope(), tenant_scope(tenant_id):
             return read()
     finally:

@@ -33,6 +33,7 @@ INSTALLATION = UUID(int=0)
 Flush = Callable[[list[Any]], object]
 Row = TypeVar("Row")
 Out = TypeVar("Out")
+# The third argument, true, ends the setting with the transaction: a pooled connection must not keep a tenant.
 _SET_SCOPE = (
     "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
     " set_config('silas.lookup', %s, true)"
@@ -156,9 +157,11 @@ def savepoint() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
+    # A cancelled block rolls back as well, and cancellation is no `Exception`.
     except BaseException:
         scope.gathered, scope.gathered_numbered, scope.gathered_last = gathered
         scope.counted, scope.locked = counted, locked
+        # Rows that the block locked and changed in memory become what the database holds again.
         for row, values in before:
             row.__dict__.update(values)
         raise
@@ -256,6 +259,7 @@ def lookup_scope(key: str) -> Iterator[None]:
 @contextmanager
 def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
     joined = connection.in_atomic_block
+    # Inside a transaction a new connection would lose what it has done so far.
     if not joined:
         _renew_lost_connection()
     with nullcontext() if joined else transaction.atomic():
@@ -269,6 +273,7 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
             _flush(scope)
         finally:
             _current.reset(token)
+        # The transaction goes on, and the settings last as long as it does: give the outer scope its own back.
         if joined:
             _set_database_scope(outer or Scope())
 
@@ -277,6 +282,7 @@ def _flush(scope: Scope) -> None:
     if not (scope.gathered or scope.gathered_numbered or scope.gathered_last):
         return
     with pipeline():
+        # A flush may gather more, such as an audit entry, so the lowest queue is looked up anew each time.
         while waiting := scope.gathered or scope.gathered_numbered or scope.gathered_last:
             flush = next(iter(waiting))
             flush(waiting.pop(flush))

@@ -49,12 +49,14 @@ async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """Run the synchronous `step` in the database pool; it opens the scope it needs itself."""
 
     def run() -> T:
+        # The copied context names the caller's scope, which is a transaction on another connection.
         leave_scope()
         try:
             return step(*args, **kwargs)
         finally:
             connection.close()
 
+    # An executor starts with an empty context, unlike `asyncio.to_thread`; the trace and the language go with the step.
     slow, context = _slow_lane.get(), contextvars.copy_context()
     if slow:
         await _let_others_pass()

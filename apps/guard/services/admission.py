@@ -56,6 +56,7 @@ def precheck(ref: RunRef, intent: Intent, call: Call) -> Refused | None:
 def record_unoffered_tool(ref: RunRef, intent: Intent, tool: str) -> None:
     """Record that a model asked for a tool that it was not offered. Nothing is carried out."""
     row, _ = lock_run(ref)
+    # The name is a model's own text and is stored: only what a tool's name may hold, and no more than its column does.
     call = Call(tool=re.sub(r"[^\w.-]", "_", tool[:120]))
     _record_refused_call(row, intent, call, CallState.REFUSED, RefusalCode.TOOL_NOT_GRANTED)
 
@@ -87,6 +88,7 @@ def admit_call(
 def _check_brakes(row: GuardedRun, facts: RunFacts, intent: Intent, call: Call) -> Refused | None:
     """R5 and R6."""
     if code := rules.check_running(facts):
+        # This refusal is where the run notices the request, which completes the halt.
         if row.halt_state == HaltState.HALT_REQUESTED:
             GuardedRun.objects.filter(pk=row.pk).update(halt_state=HaltState.HALTED)
         reason = "external_halt" if code is RefusalCode.HALTED else code.value
@@ -152,6 +154,7 @@ def _check_consent(
         return NeedsApproval(_APPROVAL_NEEDED)
     if call.acting and not is_approved:
         return deny(RefusalCode.APPROVAL_MISSING)
+    # A run keeps the approval that it was opened with; a token that was revoked since then must not act.
     if call.acting and approval and approval.token and is_revoked(approval.token):
         return deny(RefusalCode.APPROVAL_VOID)
     return None
@@ -214,11 +217,13 @@ def _reserve(
         "tokens": tokens,
         "patience": admitted.call.patience_seconds + _GRACE_SECONDS,
     }
+    # The unique effect key decides between two calls with one approval, not a read before it: both could read nothing.
     if write_call(OPEN_CALL, values, admitted, SpendKind.RESERVE, budgets):
         record_call(admitted, CallOutcomeLabel.STARTED)
         # If the process dies before here, the call was never admitted: the COMMIT follows.
         fault_points.reach("guard.admitted")
         return admitted
+    # The approval has started a call before. If that one's end is unknown, it must not be repeated either.
     is_done = ToolCall.objects.get(effect_key=admitted.effect_key).state == CallState.EXECUTED
     code = RefusalCode.APPROVAL_SPENT if is_done else RefusalCode.EFFECT_UNCERTAIN
     _record_refused_call(row, intent, call, CallState.DENIED, code)

@@ -42,6 +42,7 @@ def set_budget(
     which = {"period": Period(period), **_holder_columns(Holder(holder), ref)}
     budget: Budget
     budget, is_new = Budget.objects.get_or_create(**which, defaults={"limit_usd": limit})
+    # `get_or_create` locks no row that exists; the comparison below must see what a concurrent change has stored.
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget.pk)
     if is_new or budget.limit_usd != limit:
         budget.limit_usd, budget.alerted = limit, rules.highest_threshold(budget.spent, limit)

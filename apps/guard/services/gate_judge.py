@@ -20,6 +20,7 @@ from llm.keys import ProviderKeys
 from llm.pricing import estimate_tokens
 from llm.runs import Usage
 
+# For the admission and the settlement around the model's own limit.
 _GRACE_SECONDS = 10.0
 
 
@@ -63,6 +64,7 @@ class GateJudge:
         judgement, failed = Judgement(question), ""
         try:
             return await judgement.ask(model, key=self.keys.of(model), base_url=self.base_url)
+        # Not `Exception`: a question that is cancelled must be settled with its failure as well.
         except BaseException as error:
             failed = type(error).__name__[:60]
             raise

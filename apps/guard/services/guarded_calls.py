@@ -111,6 +111,7 @@ async def _call(
     # The result, or the tool's own words for a failure, are marked if a gate finds instructions in them.
     said = outcome.value if isinstance(outcome, Done) else outcome.reason
     kind = DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else TOOL
+    # After the settlement: what the tool has done and cost stands, whatever its words turn out to be.
     mark = await asyncio.to_thread(
         check_content, said, call.gates, kind=kind, name=call.tool, ref=str(admitted.call_id)
     )
@@ -142,6 +143,8 @@ async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Map
     except CallFailed as failure:
         return await _settle_failed(admitted, failure)
     except TimeoutError:
+        # A handler's thread cannot be stopped and may still have its effect, so its end is unknown. The sweep for lost
+        # calls may have given it up already.
         with suppress(CallLost):
             await in_scope(run.tenant_id, give_up_call, admitted, error_code="timeout")
         return Failed("timeout", "It took too long.", uncertain=True)
@@ -180,6 +183,7 @@ def _in_thread(handler: Callable[[CallContext], object], context: CallContext) -
     try:
         return handler(context)
     finally:
+        # Django closes a thread's connection at the end of a request, which never comes in a thread of this pool.
         connection.close()
 
 

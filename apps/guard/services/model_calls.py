@@ -29,6 +29,7 @@ async def call_model(tenant_id: UUID, run: RunRef, call: Call, ask: Callable[[],
     admitted = await in_scope(tenant_id, admit, run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):
         raise NotAdmitted(admitted.code.value if isinstance(admitted, Refused) else "not_admitted")
+    # Charged as it stands if this is cancelled before an answer: the provider may have begun the work.
     usage, failed = Usage(requests=1), "interrupted"
     try:
         answer, usage = await ask()

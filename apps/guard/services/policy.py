@@ -49,5 +49,6 @@ def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User
 
 def _locked() -> SpendingPolicy:
     SpendingPolicy.objects.get_or_create()
+    # A second read, because `get_or_create` locks no row that exists.
     row: SpendingPolicy = SpendingPolicy.objects.select_for_update(no_key=True).get()
     return row

@@ -35,6 +35,7 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
         raise InvalidFields(error.message_dict) from None
     row: ModelPrice
     row, is_new = ModelPrice.objects.get_or_create(model=model, defaults=wanted)
+    # `get_or_create` locks no row that exists; the comparison below must see what a concurrent change has stored.
     row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
     before = {name: getattr(row, name) for name in RATE_FIELDS}
     if is_new:
