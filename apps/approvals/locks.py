@@ -23,6 +23,7 @@ def lock_card(card_id: UUID) -> Card:
 
 def lock_pause(pause_id: UUID) -> GatePause:
     """Return the pause, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    # `of`: the token is locked after the pause, by whoever spends it; the join must not lock it here.
     rows = GatePause.objects.select_for_update(of=("self",), no_key=True).select_related("token")
     pause: GatePause | None = rows.filter(pk=pause_id).first()
     if pause is None:
@@ -53,6 +54,7 @@ def spend_use(token: SignedToken, *, bound_hash: str, subject_id: str) -> int | 
     """Enter one use of the token in the ledger, under the token's lock. Returns its ordinal, or why it is refused. The
     caller has checked the signature."""
     use = uuid4()
+    # Decided in the database under the token's lock: two spends at once could both read that a use is left.
     binding = f"{token.token_id}:{bound_hash}:{use.hex}"
     with connection.cursor() as cursor:
         cursor.execute(

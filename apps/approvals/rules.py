@@ -62,6 +62,7 @@ def is_signed_by(token: SignedToken, public_key: bytes) -> bool:
 def is_valid_signature(signature: bytes, message: bytes, public_key: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
+    # A stored key or signature of the wrong length proves no more than a wrong one.
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -198,6 +199,7 @@ def spawn_policy_hash(policy: SpawnPolicy) -> str:
     """Hash a goal's template, never the substituted text. The order of its lists does not count."""
     return payload_hash(
         {
+            # Everything that decides how a child runs, so that a goal which changes later is outside its approval.
             "failure_context_template": policy.failure_context or "",
             "skills": sorted(set(policy.skills)),
             "gates": _as_sorted_text(policy.gates),

@@ -100,6 +100,7 @@ def set_alert_choice(user: User, *, way: AlertWay, minutes: int) -> AlertChoice:
         )
     row = _lock_choice(user)
     if row.way == AlertWay.OFF:
+        # Whoever turns alerts on hears of new cards, not of everything that came while they were off.
         row.pushed_until = row.mailed_until = now()
     row.way, row.minutes = way, minutes
     row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])
@@ -126,6 +127,7 @@ def set_notice_choice(user: User, *, sound: bool, desktop: bool, quiet_hours: Qu
 def _lock_choice(user: User) -> AlertChoice:
     """The member's choice, locked; created if there is none, with everything up to now as alerted."""
     moment = now()
+    # Of two first requests the second inserts nothing and waits for the lock below.
     AlertChoice.objects.bulk_create(
         [AlertChoice(user=user, pushed_until=moment, mailed_until=moment)], ignore_conflicts=True
     )
@@ -137,6 +139,7 @@ def subscribe(user: User, *, endpoint: str, p256dh: str, auth: str, browser: str
     """Push to this browser from now on. Raises `SilasError` 400 for an internal address or invalid keys, 409 for too
     many browsers."""
     require_role(user, APPROVING_ROLES)
+    # The endpoint comes from a browser and is requested by us later: only public addresses (SSRF).
     if settings.WEBHOOKS_PRIVATE:
         reachable = bool(host_of(endpoint, schemes=("http", "https")))
     else:
@@ -191,6 +194,7 @@ def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
     choices = [choice for choice in _enabled(rows) if choice.quiet_until(moment) is None]
     if not choices:
         return []
+    # A card's time is taken before its commit: one that was committed late would be skipped without the slack.
     since = min(min(choice.pushed_until, choice.mailed_until) for choice in choices) - timedelta(seconds=LATE_SECONDS)
     waiting = _open_cards(moment).filter(queued_at__gt=since, queued_at__lte=moment)
     waiting_cards = _WaitingCards(list(waiting.order_by("queued_at")[:_MAX_CARDS]))
@@ -296,6 +300,7 @@ def _due_pushes(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     new = [card for card in waiting.cards if _is_new(card, choice)]
     if not new:
         return []
+    # Right after the choice nothing is in `pushed` yet, and cards from just before it are no news.
     mine = [card for card in new if card.queued_at > choice.pushed_until or choice.pushed]
     choice.pushed = [*choice.pushed, *(_push_name(card) for card in new)][-_KEPT_IDS:]
     choice.pushed_until = max(choice.pushed_until, *(card.queued_at for card in new))

@@ -58,6 +58,7 @@ def take_answer(
     # they would be an empty promise, because nothing enforces them.
     if verdict != ApprovalVerdict.CONDITIONAL and conditions:
         raise SilasError(ErrorCode.CONDITIONS_NOT_ALLOWED)
+    # The card is locked, so that nobody answers twice between this read and the insert.
     if Answer.objects.filter(card=card, user=user, verdict=verdict).exists():
         raise SilasError(
             ErrorCode.ANSWERED_ALREADY,
@@ -78,6 +79,7 @@ def take_answer(
             _sign_through_link(answer, signature)
         case None if verdict in SIGNED and card.of_kind.binds:
             _sign_answer(answer, step_up)
+    # An insert, never an update: answers are evidence and are only ever added.
     answer.save(force_insert=True)
     return answer
 
@@ -127,6 +129,7 @@ def _accept_signature(answer: Answer, given: ClientSignature) -> None:
     risk, max_risk = Risk(card.risk), Risk(key.max_risk)
     if not rules.client_may_decide(policy, risk, scope=card.scope, scopes=key.scopes, max_risk=max_risk):
         raise SilasError(ErrorCode.CLIENT_KEY_RIGHTS, extra={"scope": card.scope, "risk": card.risk})
+    # An old signature could be kept and sent when it suits its holder (replay).
     if abs(now() - given.answered_at) > SIGNATURE_AGE or given.answered_at < card.created_at:
         raise SilasError(ErrorCode.SIGNATURE_STALE)
     if not rules.is_valid_signature(from_base64(given.signature), signed_bytes(answer), bytes.fromhex(key.public_key)):
@@ -148,6 +151,7 @@ def _matching_approvals(answer: Answer) -> list[Answer]:
     allowed = queries.eligible_memberships(policy.who, tenant_id=card.tenant_id).values("user_id")
     same = Answer.objects.filter(card=card, verdict=ApprovalVerdict.APPROVED, said=answer.said, user_id__in=allowed)
     genuine = [approval for approval in same.select_related("card") if is_genuine(approval)]
+    # The policy may have become stricter since an earlier person answered.
     return [approval for approval in genuine if policy.own_requests or card.requested_by != f"user:{approval.user_id}"]
 
 

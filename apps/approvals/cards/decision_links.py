@@ -66,6 +66,7 @@ def create_decision_link(
     if not queries.has_passkey(member):
         message = gettext("This member has no passkey. Without one they can decide only in the console.")
         raise SilasError(ErrorCode.PASSKEY_MISSING, message, status=409)
+    # Only the hash is stored: whoever reads the database, or a backup of it, holds no link.
     secret, moment = secrets.token_urlsafe(32), now()
     row: DecisionLink = DecisionLink.objects.create(
         card=card,
@@ -177,6 +178,7 @@ def answer_link(
     Raises as `require_usable`, and what `answer_card` raises.
     """
     card = require_usable(link)
+    # Again, because the request that began the answer is not the one that gives it.
     _choice(card, choice)
     outcome = answer_card(
         card.pk,
@@ -188,6 +190,7 @@ def answer_link(
     )
     if isinstance(outcome, AnswerRefused):
         return outcome
+    # Spent by a conditional update: of two answers at once the second gets no row and is rolled back.
     if not DecisionLink.objects.filter(pk=link.pk, spent_at=None).update(spent_at=now()):
         raise SilasError(ErrorCode.DECISION_LINK_SPENT)
     record_card_event(AuditEvent.DECISION_LINK_USED, card, actor=f"user:{link.user_id}", link=str(link.pk))

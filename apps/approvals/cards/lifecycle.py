@@ -168,6 +168,7 @@ def _record_wait(card: Card, ended: datetime) -> None:
         risk=card.risk,
         outcome=card.withdrawal or card.status,
     )
+    # After the commit, so that no span tells of an end that was rolled back.
     transaction.on_commit(wait)
 
 

@@ -194,6 +194,7 @@ def totals(since: datetime, until: datetime = FAR, deployment: UUID | None = Non
     """Compute the totals of a period. Signs of fatigue are counted over all deployments, because they are a
     person's."""
     period = {"since": since, "until": until, "deployment": deployment}
+    # One statement for all totals, so that they agree with each other while decisions come in.
     decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, **period)
     return Totals(
         decisions=decisions,

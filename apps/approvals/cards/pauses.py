@@ -58,6 +58,7 @@ def open_pause(
     """
     pause_id, moment = uuid4(), now()
     payload = payloads.gate_payload(str(pause_id), trigger, [gate.model_dump() for gate in gates], holds)
+    # Refuses now what could not be signed later, when a person has already read it.
     payloads.payload_hash(payload)
     pause: GatePause = GatePause.objects.create(
         id=pause_id,
@@ -125,6 +126,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     if pause.state != PauseState.WAITING:
         return
     bound = payloads.approvable(ApprovalScope.SINGLE_STEP, card.payload)
+    # The card and the pause are two rows: an approval counts only while both still say the same.
     if token is not None and card.payload == pause.payload and verify_token(token, bound).ok:
         pause.token = token
         _end(pause, PauseState.APPROVED)
@@ -151,6 +153,7 @@ def withdraw_pauses(subject_kind: str, subject_id: UUID, *, reason: Withdrawal, 
     pauses were still waiting for a person."""
     waiting = 0
     for pause_id in _unfinished(subject_kind, subject_id):
+        # The card first: the order of locks is card, then pause.
         had_card = withdraw_cards_about(GATE_PAUSE, pause_id, reason=reason, actor=actor) > 0
         pause = locks.lock_pause(pause_id)
         waiting += had_card or pause.state == PauseState.WAITING

@@ -72,7 +72,11 @@ def park_card(
 def end_waits(session_id: UUID, *, answer_seq: int) -> None:
     """The customer wrote entry `answer_seq`: what waited for it in this locked conversation waits no longer."""
     waiting = CardQuestion.objects.filter(
-        session_id=session_id, ended_at=None, seq__lt=answer_seq, card__status__in=OPEN_STATUSES
+        # No card is locked here: the customer's message must not wait for a person who is deciding it.
+        session_id=session_id,
+        ended_at=None,
+        seq__lt=answer_seq,
+        card__status__in=OPEN_STATUSES,
     )
     for question in waiting:
         ended = CardQuestion.objects.filter(pk=question.pk, ended_at=None)

@@ -68,6 +68,7 @@ def open_card(
     shown, payload = dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
     valid_kind = validation.validate_card(kind, binding.scope, payload, shown, text)
+    # Looked up before the card exists: one that nobody handles would be decided without effect.
     registry.handlers_of(kind, subject.kind)
     opened = now()
     if until is None:
@@ -139,6 +140,7 @@ def answer_card(
     """
     card, details = queries.get_card(card_id), details or AnswerDetails()
     chosen = kinds.get_choice(card.kind, card.payload, choice)
+    # A settled card is not compared: its own refusal, which follows, says more than that its page is old.
     if card.is_open:
         queries.require_unchanged(card, face)
     edit = card.of_kind.edit_for(card, chosen, details)
@@ -209,10 +211,13 @@ def decide_card(
     require_approver(user)
     card = locks.lock_card(card_id)
     require_open(card)
+    # The hash was stored when the card was opened: a payload that was changed in the database since then is not
+    # approved.
     _require_undamaged(card)
     if face is not None:
         queries.require_unchanged(card, face)
     if verdict == ApprovalVerdict.APPROVED and card.reads:
+        # The records may have changed between the look and the press (time of check, time of use).
         instead = registry.handlers_of(card.kind, card.subject_kind).before_approval(card)
         if instead is not None:
             return instead
@@ -305,6 +310,7 @@ def edit_card(
     edited = payloads.approvable(scope, payload)
     if edited.plan_hash == old.payload_hash:
         raise SilasError(ErrorCode.EDIT_CHANGES_NOTHING)
+    # An edit changes how something is done; for another subject nobody has asked.
     if edited.id != payloads.approvable(scope, old.payload).id:
         raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT)
     answer = answers.take_answer(

@@ -58,6 +58,7 @@ def validate_card(
         field, message = disagreement
         _refuse(ErrorCode.CARD_BODY_UNFIT, message, field)
     _require_text(kind, payload, text)
+    # Bidirectional and invisible characters can make a line read as something else than it says.
     hidden = [field for field in ("intent", "affected") if has_hidden_characters(getattr(text, field))]
     hidden += [f"consequence.{value}" for value, label in text.consequence.items() if has_hidden_characters(label)]
     if hidden:

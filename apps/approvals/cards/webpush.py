@@ -42,6 +42,7 @@ def keys_problem(p256dh: str, auth: str) -> str:
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except (ValueError, InvalidKey):
         return gettext("These aren't valid push keys.")
+    # A compressed point is a key of the curve too, but RFC 8291 takes the uncompressed form only.
     fit = len(point) == _POINT_BYTES and len(secret) == _AUTH_BYTES
     return "" if fit else gettext("These aren't valid push keys.")
 
@@ -88,6 +89,7 @@ def _private_key() -> ec.EllipticCurvePrivateKey:
 
 
 def _bytes(text: str) -> bytes:
+    # Browsers send URL-safe base64 without padding.
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 

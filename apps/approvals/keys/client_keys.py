@@ -55,6 +55,7 @@ def register(
         raise SilasError(ErrorCode.CLIENT_KEY_INVALID)
     key.certificate = trust.certify(rules.CLIENT_KEY_CERTIFICATE, queries.client_key_fields(key))
     try:
+        # A savepoint: without it a violated constraint would make the caller's transaction unusable.
         with transaction.atomic():
             key.save(force_insert=True)
     except IntegrityError:

@@ -50,6 +50,7 @@ def revoke_key(key_id: str, *, actor: str) -> None:
         raise SilasError(ErrorCode.KEY_REVOKED)
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
+    # The sealed list decides too, so that clearing the column with SQL does not make the key valid again.
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_key_name(key.key_id), {})
     record(AuditEvent.APPROVER_KEY_REVOKED, actor=actor, subject=f"user:{key.user_id}", data={"key": key_id})
 

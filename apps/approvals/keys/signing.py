@@ -72,6 +72,7 @@ def _active(user: User) -> ApproverKey | None:
 def _create(user: User) -> ApproverKey:
     key, private = _new_key(user)
     key.sealed_private = _sealed(key, private)
+    # Of two first decisions at once the second inserts nothing, and both sign with the key that is stored.
     ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
     stored = _active(user)
     if stored is None:
@@ -105,6 +106,7 @@ def _private(key: ApproverKey) -> Ed25519PrivateKey:
 
 
 def _belongs_to(key: ApproverKey) -> str:
+    # Part of the seal: the private half does not open in another person's row, whoever copies it there.
     return f"approver:{key.tenant_id}:{key.user_id}:{key.public_key}"
 
 

@@ -233,6 +233,7 @@ def verify_proof(subject: PasskeySubject, *, user: User, assertion: str) -> Step
         raise SilasError(ErrorCode.STEP_UP_REQUIRED)
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
     credential_id = str(json.loads(assertion).get("id", ""))
+    # The credential's id is the browser's word, so it is looked up among this person's own passkeys.
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
     if passkey is None:
         raise PasskeyRejected(gettext("This passkey isn't registered to your account."))
@@ -319,6 +320,7 @@ def _open_challenge(answer: str, subject: PasskeySubject, *, user: User) -> Pass
         spent_at=None,
         expires_at__gt=now(),
     )
+    # Several may be open at once, for example in two windows.
     for challenge in challenges:
         if _challenge_bytes(challenge) == signed:
             return challenge
@@ -326,6 +328,7 @@ def _open_challenge(answer: str, subject: PasskeySubject, *, user: User) -> Pass
 
 
 def _spend_challenge(challenge: PasskeyChallenge) -> PasskeyChallenge:
+    # A conditional update: of two answers to one challenge only one counts (replay).
     if not PasskeyChallenge.objects.filter(pk=challenge.pk, spent_at=None).update(spent_at=now()):
         raise PasskeyRejected(gettext("This request was already answered."))
     return challenge
@@ -373,6 +376,7 @@ def proves_answer(answer: Answer, proof: StepUp) -> bool:
 def proves(subject: PasskeySubject, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:
     """True if the stored assertion still proves that this person's passkey signed exactly this subject."""
     passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=user_id).first()
+    # The proof carries a key of its own: unless it is the stored one, a forged proof would verify itself.
     if passkey is None or webauthn.base64url_encode(bytes(passkey.public_key)) != proof.public_key:
         return False
     challenge = PasskeyChallenge(

@@ -127,6 +127,7 @@ def payload_hash(payload: Mapping[str, object]) -> str:
 def _require_stable(value: object) -> None:
     """Refuse what JSON or jsonb would change on the way: the stored payload must hash like the approved one."""
     if isinstance(value, Mapping):
+        # JSON would turn another key into text, and two different payloads into the same bytes.
         if not all(isinstance(key, str) for key in value):
             raise SilasError(ErrorCode.PAYLOAD_NOT_CANONICAL, gettext("The payload has a key that is not text."))
         for part in (*value.values(), *value.keys()):
@@ -147,5 +148,6 @@ def _is_stable(value: object) -> bool:
         return abs(value) < _INTEGER_LIMIT
     if not isinstance(value, float):
         return False
+    # A decimal has no minus zero, so that it would come back as 0 and hash differently.
     minus_zero = value == 0 and math.copysign(1.0, value) < 0
     return math.isfinite(value) and abs(value) < _FLOAT_LIMIT and not minus_zero

@@ -81,6 +81,7 @@ def verify_token(token: ApprovalToken, subject: Approvable, spawned: Approvable 
     """
     signed = _read(token)
     facts = queries.token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)
+    # The signature first: nothing else in a row that no key signed is worth judging.
     if signed is None or facts.key is None or not rules.is_signed_by(signed, facts.key.public_key):
         return _record_refusal(str(token.pk), Reason.INVALID_SIGNATURE)
     verdict = rules.spend_verdict(signed, subject, spawned=spawned, now=now())
@@ -141,6 +142,7 @@ def revoke_token(token: ApprovalToken, *, user: User, reason: str, client_key: s
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )
+    # The sealed list decides too, so that deleting the row with SQL does not make the token valid again.
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_token_name(stored.nonce), {})
     data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.count_uses(stored.nonce)}
     if client_key:
