@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+# NaN and infinity are no JSON: another program could not read, and so not hash, the same bytes.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

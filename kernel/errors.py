@@ -20,6 +20,7 @@ def error_location(error: BaseException) -> str:
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
+    # Only the place: a message may quote what a visitor wrote, or a secret.
     where = f" at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
     return f"{type(error).__name__}{where}"
 

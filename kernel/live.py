@@ -41,6 +41,7 @@ _listeners: dict[str, list[Listener]] = {}
 def serve_from(loop: asyncio.AbstractEventLoop) -> None:
     """Publish from this loop from now on, until it closes. Called by the web process once its loop runs."""
     global _outbox
+    # In tests one process has several loops, one after the other.
     if _outbox is None or _outbox.loop is not loop:
         _outbox = _Outbox(loop)
         _outbox.end_with_loop()
@@ -60,6 +61,7 @@ def poke_on_commit(group: str, event: dict[str, object]) -> None:
 
 
 def _flush_pokes(pokes: list[tuple[str, dict[str, object]]]) -> None:
+    # By their text, since a dict cannot be a key.
     unique = list({repr(poke): poke for poke in pokes}.values())
     transaction.on_commit(lambda: _publish_batch(unique))
 
@@ -75,6 +77,7 @@ def _publish_batch(pokes: list[tuple[str, dict[str, object]]]) -> None:
 
 def publish(group: str, event: dict[str, object]) -> None:
     """Publish to a group, in a web process without waiting; equal events in quick succession may be merged."""
+    # Read once: another thread may replace it between the check and the use.
     outbox = _outbox
     if outbox is not None and outbox.loop.is_running():
         outbox.hand_over(group, event)
@@ -92,6 +95,7 @@ async def send(group: str, event: dict[str, Any]) -> None:
 
 
 async def _publish_event(group: str, event: dict[str, object], *, is_poke: bool) -> None:
+    # A copy: a listener may leave while the others are called.
     for hear in tuple(_listeners.get(group, ())):
         await _deliver(hear, group, event)
     outbox = _outbox
@@ -160,6 +164,7 @@ class _Outbox:
     async def _post(self) -> None:
         try:
             while self._waiting:
+                # What comes within a moment, such as the pieces of an answer, leaves in one message.
                 await asyncio.sleep(_GATHER_SECONDS)
                 waiting, self._waiting = self._waiting, []
                 await _publish_by_group(waiting)

@@ -62,9 +62,11 @@ async def _manager(name: Hashable, create: Callable[[], Server[Any]], max_bytes:
     running = _running.setdefault(asyncio.get_running_loop(), {})
     if name not in running:
         ready: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
+        # An empty context: the manager outlives the request whose tenant and language would otherwise go with it.
         task = asyncio.create_task(_run_manager(create(), ready, max_bytes), context=contextvars.Context())
         running[name] = (ready, task)
         task.add_done_callback(lambda _: (running.pop(name, None), ready.cancel()))
+    # A client that goes away must not cancel the start for the requests that wait beside it.
     return await asyncio.shield(running[name][0])
 
 
@@ -81,4 +83,5 @@ async def _run_manager(
     )
     async with manager.run():
         ready.set_result(manager)
+        # For ever: the manager lives as long as its event loop.
         await asyncio.Event().wait()

@@ -24,6 +24,7 @@ def read_page(
     beyond, same, sign = ("gte", "lte", "") if earliest_first else ("lte", "gte", "-")
     if last := _position(before):
         at, pk = last
+        # By time and id: several rows may have the same time, and a page may end between them.
         rows = rows.filter(**{f"{moment}__{beyond}": at}).exclude(**{moment: at, f"pk__{same}": pk})
     found = list(rows.order_by(f"{sign}{moment}", f"{sign}pk")[: limit + 1])
     shown = found[:limit]
@@ -43,6 +44,7 @@ def _position(cursor: str) -> tuple[datetime, UUID] | None:
     try:
         moment, _, pk = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition("_")
         at = datetime.fromisoformat(moment)
+        # A time without a zone cannot be compared with those of the database.
         return (at, UUID(pk)) if at.tzinfo else None
     except ValueError:
         return None

@@ -127,6 +127,7 @@ class Sources:
         return replace(self, sources=(*self.sources, *sources))
 
     def _trace_one(self, value: object) -> Traced:
+        # "true" stands in many texts and says nothing about where a decision came from.
         if value is None or isinstance(value, bool):
             return MADE_UP
         holding = [source.traced for source in self.sources if source.holds(value)]
@@ -155,6 +156,7 @@ def contains_value(value: object, text: str) -> bool:
     A number matches in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
     or without its separators.
     """
+    # A source that is too long to search counts as not holding the value, which is then the model's own.
     if not text or len(text) > _MOST_TEXT:
         return False
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -192,6 +194,7 @@ def _contains_number(value: Decimal, text: str) -> bool:
 
 def parse_number(written: str) -> Iterator[Decimal]:
     """Every reading of a written number: `1,200.50`, `1.200,50`, `1'200`."""
+    # Cut first: a number of a thousand digits would cost more than it could ever match.
     bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
     forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}
     if not _GROUPED.fullmatch(written):

@@ -28,6 +28,7 @@ def unseal_secret(sealed: bytes, *, belongs_to: str) -> bytes:
     except SilasError:
         if not settings.SILAS_SECRETS_KEY_OLD:
             raise
+        # The seal is authenticated: a value that neither key has sealed opens with neither.
         return unseal(settings.SILAS_SECRETS_KEY_OLD, sealed, belongs_to=belongs_to)
 
 
@@ -53,4 +54,5 @@ def using_keys(*, current: str, old: str) -> Iterator[None]:
 
 def key_fingerprint() -> str:
     """An identifier of the current key, which reveals nothing of it."""
+    # A prefix of its own, so that this hash is no other use's key (domain separation).
     return hashlib.sha256(b"silas-key-name-1:" + settings.SILAS_SECRETS_KEY.encode()).hexdigest()[:16]

@@ -164,6 +164,7 @@ def span(
         yield _OFF
         return
     linked = _span_context(link)
+    # A trace of its own, or all deliveries of a recurring job would grow into one without end.
     context = Context() if linked else _context(parent, within)
     opened = _tracer.start_span(
         f"{name} {_word(label)}" if label else name.value,
@@ -176,6 +177,7 @@ def span(
     token, active = _current.set(opened), ActiveSpan(opened)
     try:
         yield active
+    # A cancelled block has failed too, and cancellation is no `Exception`.
     except BaseException as error:
         active.fail(error)
         raise
@@ -239,6 +241,7 @@ def _plain(value: object) -> str | int | float | bool:
         return value
     if isinstance(value, UUID):
         return str(value)
+    # A text in a list or an object would pass the check for words, so that nothing but plain values is written.
     raise TypeError(f"no attribute of a span: {type(value).__name__}")
 
 

@@ -43,6 +43,7 @@ def root_of(signing_key: str) -> str:
 
 def roots() -> tuple[str, ...]:
     """The public keys this process believes: the pinned ones, and its own where it holds the signing key."""
+    # Its own key needs no pin: whoever may sign can verify what it has signed.
     own = (root_of(settings.SILAS_SIGNING_KEY),) if settings.SILAS_SIGNING_KEY else ()
     return tuple(dict.fromkeys((*own, *settings.SILAS_ROOT_KEYS)))
 
@@ -79,6 +80,7 @@ def _statement(kind: str, fields: Mapping[str, object]) -> bytes:
 @functools.lru_cache(maxsize=16_384)
 def _is_signed(statement: bytes, certificate: str, by: tuple[str, ...]) -> bool:
     try:
+        # Without `validate` other characters are dropped, and one certificate would have many spellings.
         signature = base64.b64decode(certificate, validate=True)
     except (binascii.Error, ValueError):
         return False

@@ -34,6 +34,7 @@ def registration_options(
             else structs.ResidentKeyRequirement.DISCOURAGED,
             user_verification=structs.UserVerificationRequirement.REQUIRED,
         ),
+        # The authenticator refuses a second registration of the same person.
         exclude_credentials=_descriptors(credential_ids),
         **relying_party,
     )
@@ -59,6 +60,7 @@ def authentication_options(
 def verify_registration(credential: str, **expected: Any) -> Any:
     import webauthn
 
+    # User verification is required, so that a found or borrowed key alone proves nothing.
     return webauthn.verify_registration_response(credential=credential, require_user_verification=True, **expected)
 
 
@@ -82,6 +84,7 @@ def read_challenge(answered: str) -> bytes:
     try:
         client_data = json.loads(base64url_decode(json.loads(answered)["response"]["clientDataJSON"]))
         return base64url_decode(client_data["challenge"])
+    # The answer is the browser's: any JSON may come, of any shape and depth.
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("no answer of a passkey") from None
 

@@ -65,6 +65,7 @@ class Bubblewrap:
         """All of bwrap's, but for the command."""
         flags = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"]
         flags += ["--unshare-user"] if self.user_namespace else ["--cap-drop", "ALL"]
+        # A session of its own, so that it cannot push keystrokes into the terminal of whoever started us (TIOCSTI).
         flags += ["--die-with-parent", "--new-session", "--clearenv"]
         for source, target in plan.binds:
             flags += [*_open_parents(target), "--ro-bind", source, target]
@@ -80,6 +81,7 @@ class Bubblewrap:
             flags += ["--ro-bind", source, target]
         for target in plan.hidden:
             flags += ["--perms", "0555", "--size", "4096", "--tmpfs", target, "--remount-ro", target]
+        # Last: until here the parents of the mounts are still made.
         return [*flags, "--remount-ro", "/"]
 
 

@@ -46,6 +46,7 @@ def require_engine() -> None:
 def arguments(backend: Docker, plan: Plan, spec: SandboxSpec, *, name: str) -> list[str]:
     """The whole command line; no shell reads it."""
     memory = str((spec.memory_mb << 20) + plan.disk_bytes + _SPARE_MEMORY)
+    # The same for both, so that no swap is added to the memory.
     limits = ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(spec.processes + _SPARE_PROCESSES)]
     walls = ["--network", "none", "--ipc", "none", "--read-only", "--cap-drop", "ALL"]
     walls += ["--security-opt", "no-new-privileges", "--user", "65534:65534", "--ulimit", "core=1"]
@@ -55,12 +56,14 @@ def arguments(backend: Docker, plan: Plan, spec: SandboxSpec, *, name: str) -> l
         mounts += ["--mount", _mount(source, target)]
     for target in plan.hidden:
         mounts += ["--tmpfs", f"{target}:ro,size=4096,mode=0555"]
+    # `--pull never`: a run must not wait for a registry, or run an image that its operator has not fetched.
     run = ["docker", "run", "--rm", "--interactive", "--name", name, "--pull", "never", "--log-driver", "none"]
     start = ["--workdir", "/", "--entrypoint", "python3", backend.image, "-I", "-S", "-B", "-c", _MAIN]
     return [*run, *limits, *walls, *mounts, *start]
 
 
 def _mount(source: str, target: str) -> str:
+    # A comma would begin another option of the mount.
     if "," in source or "," in target:
         raise SandboxUnavailable("docker cannot mount a path with a comma in it")
     return f"type=bind,source={source},target={target},readonly"
@@ -133,6 +136,7 @@ class _Relay:
         try:
             self.process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
+            # By its name: the client's end does not end the container.
             kill = ["docker", "kill", self.name]
             subprocess.run(kill, capture_output=True, timeout=_ANSWER_SECONDS, check=False)
             self.process.kill()

@@ -133,6 +133,7 @@ class Run:
 
     def _feed(self, poller: select.poll, descriptor: int, name: str) -> None:
         """Write its input or its secret once, as far as the pipe takes it; close the pipe after that."""
+        # A script that does not read its input must not hold this thread, which also keeps the clock.
         os.set_blocking(descriptor, False)
         try:
             self._unfed[name] = self._unfed[name][os.write(descriptor, self._unfed[name]) :]
@@ -152,6 +153,7 @@ class Run:
 
     def _opened(self, descriptor: int) -> bool:
         """Start the proxy on the listening socket that the keeper hands over once."""
+        # A duplicate, because the socket object closes its descriptor and `ends` closes ours.
         with socket.socket(fileno=os.dup(descriptor)) as line:
             _, doors, _, _ = socket.recv_fds(line, 16, 1, socket.MSG_CMSG_CLOEXEC)
         for door in doors:
@@ -167,6 +169,7 @@ class Run:
             limit, reason = self.limits[name]
             room = limit - len(self.buffers[name])
         self.buffers[name] += data[: max(room, 0)]
+        # Nothing is read any more when the report is too long, so the overseer could not end it in order.
         if len(data) > room:
             (self.kill if name == "report" else self.stop)(reason)
 
@@ -195,6 +198,7 @@ class Run:
         reason, code, artifacts = _parse_report(bytes(self.buffers["report"]))
         reason = self.reason or reason
         stdout, stderr = (self.buffers[name].decode("utf-8", "replace") for name in _OUTPUTS)
+        # Nothing ran, so this is the keeper's own message and no output of the command.
         if reason == "sandbox_failed" and "detail" in artifacts:
             stderr += artifacts["detail"].decode("utf-8", "replace")
         secret_out = self._secret_out()
@@ -229,6 +233,7 @@ class Run:
     def _is_leaked(self, artifacts: dict[str, bytes]) -> bool:
         if self.spec.secret is None:
             return False
+        # A secret can leave in the name of a file as well.
         names = [name.encode("utf-8", "replace") for name in artifacts]
         return self.is_leaked([*(bytes(self.buffers[output]) for output in _OUTPUTS), *names, *artifacts.values()])
 
@@ -240,6 +245,7 @@ def _parse_report(report: bytes) -> tuple[str, int | None, dict[str, bytes]]:
         (size,) = struct.unpack_from("!Q", report, offset)
         chunks.append(report[offset + 8 : offset + 8 + size])
         offset += 8 + size
+    # An overseer that was killed leaves a report that breaks off, which must not pass for a result.
     if offset != len(report) or len(chunks) < 3 or not len(chunks) % 2:
         return "sandbox_failed", None, {}
     _, reason, code, *files = chunks

@@ -26,6 +26,7 @@ class Keeper:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
+                # Isolated: no variable, user site or current directory decides what the keeper imports.
                 [PYTHON, "-I", "-S", "-B", "-c", _SERVE],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,

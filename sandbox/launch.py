@@ -33,6 +33,7 @@ def launch_run(
 
 
 def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[str]) -> bytes:
+    # Without its numbers of system calls a filter would protect nothing, so nothing runs (fail closed).
     filter_ = build_filter()
     if not filter_:
         raise SandboxUnavailable("no system call filter for this architecture")
@@ -45,6 +46,8 @@ def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[st
             "env": _environment(backend, spec),
             "extras": list(extras),
             "work": [(name, bytes(content)) for name, content in spec.work.items()],
+            # At random: two runs at once hardly ever share a user, and with it the count of its processes.
+            # other.
             "uid": None if backend.user_namespace else _FIRST_UID + secrets.randbelow(_UIDS),
             "filter": filter_,
             "timeout_seconds": float(spec.timeout_seconds),

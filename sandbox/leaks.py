@@ -71,5 +71,6 @@ def _contains(output: bytes, forms: Iterable[bytes], strewn: Iterable[bytes]) ->
     whole = b"".join(output.split())  # a long code is often broken into lines
     if any(form in output or form in whole for form in forms):
         return True
+    # "s-e-c-r-e-t" is the secret as well.
     bare = _NOISE.sub(b"", output).lower()
     return any(form in bare for form in strewn)

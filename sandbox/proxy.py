@@ -88,6 +88,7 @@ class Proxy:
         await self._ending.wait()
         server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
+        # Whatever is open now must send nothing more once the run has ended.
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
@@ -114,6 +115,7 @@ class Proxy:
         place = format_place(host, port)
         if place not in self._places:
             raise Refused(403, "egress_refused")
+        # Counted before the call: many connections at once must not pass together.
         if sum(self.counts.connections.values()) >= self._spec.egress_connections:
             raise Refused(429, "egress_limit")
         self.counts.connections[place] = self.counts.connections.get(place, 0) + 1
@@ -192,6 +194,7 @@ def _target(request: bytes, headers: list[bytes]) -> tuple[str, int, bytes]:
         return *_require_place(url), b""
     parts = _split(url)
     host, port = _require_place(parts.netloc if _has_port(parts.netloc) else f"{parts.netloc}:80")
+    # Rebuilt from the parts that were checked, so that no other reading of the URL reaches the host.
     path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
     return host, port, _rewrite_request(method, path, format_place(host, port), headers)
 

@@ -104,6 +104,7 @@ def _mounts(spec: SandboxSpec) -> Iterator[dict[str, str]]:
 
 
 def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    # A run as root has a user of its own, who could not read what a temporary directory keeps for us alone.
     root.chmod(0o755)
     for name, content in files.items():
         path = root / name

@@ -83,8 +83,11 @@ def build_filter(machine_name: str | None = None) -> bytes:
 
 def _program(machine: Machine) -> list[_Step]:
     """Straight-line tests of the number, then one block a call whose arguments count; each hit returns at once."""
+    # The architecture first: another one's numbers mean other calls, and a 32-bit call would pass this filter.
     steps = [(_LOAD, 0, 0, _ARCH), (_JUMP_EQ, 1, 0, machine.audit_arch), (_RETURN, 0, 0, _KILL), _load_number()]
+    # The numbers of x32 reach the same calls a second time.
     steps += _refuse_if(_JUMP_GE, _X32_BIT, _EPERM)
+    # Its flags lie in memory, which a filter cannot read. ENOSYS makes the C library use clone instead.
     steps += _refuse_if(_JUMP_EQ, _CLONE3, _ENOSYS)
     for number in machine.denied + _COMMON:
         steps += _refuse_if(_JUMP_EQ, number, _EPERM)

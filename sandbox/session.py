@@ -60,6 +60,7 @@ class _Talk(Run):
             self._tell(bytes(self._line) + piece)
             self._line.clear()
         self._line += rest
+        # Without a line feed the beginning of a line would grow for ever.
         if len(self._line) > self.spec.line_bytes:
             self.stop("line_limit")
 
@@ -70,6 +71,7 @@ class _Talk(Run):
             self.stop("line_limit")
         elif self.spec.secret is not None and self.is_leaked([line]):
             self.stop("secret_leaked")
+        # A lasting run has no bound on all that it writes, so what waits unread has one.
         elif self.spec.lasting and self.lines.qsize() >= UNREAD_LINES:
             self.stop("output_limit")
         else:
@@ -114,6 +116,7 @@ class Session:
         if len(secret) > SECRET_BYTES or self._spec.secret is None:
             raise SilasError(ErrorCode.SECRET_INVALID, "this session takes no such secret")
         line = _as_line(secret)
+        # Before it is sent: the script may write it back at once.
         self._run.secrets.append(secret)
         self._feed("secret", line)
 

@@ -130,6 +130,7 @@ def _argv_problem(argv: list[str]) -> str:
         return "argv must be a non-empty list"
     if any("\0" in part for part in argv):
         return "argv holds a NUL byte"
+    # In a shell string a value that a model wrote could become a command of its own.
     if PurePosixPath(argv[0]).name in SHELLS and any(part.startswith("-") and "c" in part for part in argv[1:2]):
         return "shell strings are not run; pass the command as a list"
     return ""

@@ -25,6 +25,7 @@ class Presence(Protocol):
     async def catch_up(self) -> None: ...
 
 
+# Of this process alone: a socket lives in one process, and every process sweeps its own.
 _present: set[Presence] = set()
 
 

@@ -106,6 +106,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             if self._auth_timer:
                 self._auth_timer.cancel()
             if self.visitor is not None:
+                # Shielded: the server cancels this task when it stops, and the seat would stay taken until it expires.
                 await asyncio.shield(open_sockets.stand_up(self.channel_name))
 
     async def connect(self) -> None:
@@ -123,6 +124,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._authenticate(AuthFrame(type="auth", token=bearer.removeprefix("bearer.")))
         elif self.visitor is None:
             loop = asyncio.get_running_loop()
+            # A socket that says nothing would otherwise cost memory for as long as it likes.
             self._auth_timer = loop.call_later(AUTH_SECONDS, lambda: loop.create_task(self._too_late()))
 
     async def disconnect(self, code: int) -> None:
@@ -144,10 +146,13 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if visitor is None or visitor.deployment_key != self.key:
             await self.close(NOT_AUTHENTICATED)
             return
+        # A closed socket could connect again at once and go on with bad frames.
         if _penalties.seconds_left(str(visitor.session_id)):
             await self.close(TRY_LATER)
             return
         self._group = rules.group_of(visitor.session_id)
+        # Joined before the rows are read: a frame that is sent in between is heard, and read again if it came too
+        # early.
         if not await live.join(self._group, self.channel_name, self._hear):
             await self.close(TRY_LATER)
             return
@@ -177,6 +182,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self._has_closed:
             return
+        # Measured before it is parsed, so that a large frame costs no more than its transfer.
         if len((text_data or "").encode()) + len(bytes_data or b"") > MAX_FRAME_BYTES:
             await self.close(TOO_LARGE)
             return
@@ -200,6 +206,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         """Only an authenticated visitor is told what is wrong with a frame, and only so often."""
         if self.visitor is None:
             await self.close(NOT_AUTHENTICATED)
+        # A client that goes on with broken frames would otherwise be answered for ever.
         elif self._bad.wait():
             _penalties.punish(str(self.visitor.session_id))
             await self.close(POLICY_VIOLATION)
@@ -333,6 +340,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._send({"type": "read", "up_to": event["up_to"]})
 
     async def _deliver(self, frame: dict[str, Any]) -> None:
+        # The same frame comes from this process, over Redis and from the rows; only its first arrival in turn is sent.
         if self.visitor is None or frame["seq"] != self.last_seq + 1:
             return
         self.last_seq = frame["seq"]
@@ -358,6 +366,7 @@ def _browser_languages(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
 def _parse(text: str) -> Any:
     try:
         raw = json.loads(text)
+    # Deeply nested JSON exhausts the parser's stack.
     except (ValueError, RecursionError):
         raise SilasError(ErrorCode.NOT_JSON) from None
     kind = raw.get("type") if isinstance(raw, dict) else None
@@ -366,6 +375,7 @@ def _parse(text: str) -> Any:
     try:
         return VISITOR_FRAME.validate_python(raw)
     except ValidationError as error:
+        # The input is left out: it would come back to the sender in the error, and into what logs it.
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         field = str(first["loc"][-1]) if first["loc"] else "frame"
         extra = {"field": field, **client_id_of(raw)}

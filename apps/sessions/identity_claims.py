@@ -58,5 +58,6 @@ def _count(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
         return Guess(gates, counted.limits)
     state.audit.append((AuditEvent.IDENTITY_THROTTLED, {"by": counted.refused}))
     if counted.refused == "unavailable":
+        # Without counters guesses would be unlimited, so nothing is checked (fail closed).
         return Guess(gates, stop=Stop("identity:unavailable", CANNOT_CHECK))
     return Guess(gates, stop=Stop("identity:throttled", WAIT, wants_person=True))

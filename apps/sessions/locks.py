@@ -13,6 +13,7 @@ from kernel.tenancy.scope import current_scope
 def lock_session(session_id: UUID) -> ChatSession:
     """The session, locked until commit; in one scope always the same object, so that everybody who
     appends there counts on from the same `seq`. Raises `NotFound` for an unknown or foreign id."""
+    # A second read would be another object with an older `seq`, and two entries would get one number.
     locked = current_scope().locked
     if session_id not in locked:
         try:

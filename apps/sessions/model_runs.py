@@ -69,10 +69,12 @@ async def converse(state: TurnState, role: Role, briefing: Briefing, ask: Ask[Ou
 async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output]) -> AgentRun[Output]:
     try:
         answered = await ask(model)
+    # A cancelled request may have reached the provider, and cancellation is no `Exception`.
     except BaseException as error:
         state.charges.append(ModelCharge(admitted, failed=type(error).__name__[:60]))
         raise
     state.charges.append(ModelCharge(admitted, answered.usage))
+    # A model that asks for what it was not offered may have been talked into it: an auditor sees that.
     for tool in answered.wishes:
         await in_scope(state.tenant_id, guard.record_unoffered_tool, state.run, Intent.RUN_SKILL, tool)
     state.model_name = answered.answered_by

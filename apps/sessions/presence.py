@@ -32,6 +32,7 @@ class Arrival:
 def arrive(visitor: Visitor, after_seq: int) -> Arrival:
     """Raises `SilasError("forbidden")` when the deployment was disabled or the session is not of this deployment."""
     session = queries.session_by_id(visitor.session_id)
+    # The token may be older than the change that disabled the deployment.
     if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
         raise SilasError(ErrorCode.FORBIDDEN)
     # Who has seen more than there is means another conversation, which this one has taken the place of.
@@ -47,6 +48,7 @@ def form_is_due(session_id: UUID) -> bool:
 def mark_read(session_id: UUID, seq: int) -> bool:
     """Record that the visitor was shown the conversation up to entry `seq`. Only moves forward, and never beyond the
     last entry. Returns whether that is news."""
+    # Both bounds in the update itself: of two windows that read at once neither moves the mark back.
     session = ChatSession.objects.filter(pk=session_id, seq__gte=seq, visitor_read_seq__lt=seq)
     return bool(session.update(visitor_read_seq=seq))
 

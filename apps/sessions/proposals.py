@@ -55,6 +55,7 @@ def screen(state: TurnState, *, language: str) -> None:
             gates=state.policy.gates,
             trace_id=state.lease.message.trace_id,
             continuation_of=_earlier(action.continuation_of),
+            # The model chooses no mode after it has read instructions to the assistant.
             hints=DEFAULT_HINTS
             if state.marks
             else InteractionHints(planner_override=action.interaction_mode_override, initiative=initiative_of(state)),

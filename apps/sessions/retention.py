@@ -71,6 +71,7 @@ def _forget(session: ChatSession) -> int:
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = _focus_of(session).without_memory(session.seq).as_kept()
+    # Compared with `last_active_at`: what is said afterwards is forgotten after its own time.
     session.forgotten_at = now()
     session.save(update_fields=["preview", "customer_name", "attributes", "focus", "forgotten_at"])
     return count
@@ -88,6 +89,7 @@ def erase_words(entries: QuerySet[ChronicleEntry]) -> int:
     ids = list(entries.order_by().values_list("pk", flat=True))
     said = ChronicleEntry.objects.filter(pk__in=ids)
     kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
+    # A question or a file without its text cannot be shown as one.
     said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
     return int(said.update(text=FORGOTTEN, payload=kept))
 

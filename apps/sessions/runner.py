@@ -45,6 +45,7 @@ def wake(tenant_id: UUID, session_id: UUID) -> None:
     if session_id not in _tasks:
         task = asyncio.get_running_loop().create_task(_drain(tenant_id, session_id))
         _tasks[session_id] = task
+        # The loop keeps only a weak reference to a task; `_tasks` keeps it until its end.
         task.add_done_callback(lambda ended: _ended(tenant_id, session_id, stopped=ended.cancelled()))
 
 
@@ -61,6 +62,8 @@ def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
 async def pick_up_waiting() -> None:
     """Wake every conversation with an unanswered message and no running turn, with one query for all tenants."""
     for scope in await in_thread(due_scopes, [Queue.PROXY]):
+        # No attempt is left: no lease is given for it, and what follows in the conversation waits until it is a dead
+        # letter.
         if scope.exhausted:
             await in_scope(scope.tenant_id, bus.expire_leases)
         wake(scope.tenant_id, UUID(scope.scope_id))
@@ -73,6 +76,7 @@ async def settled() -> None:
 
 
 async def _drain(tenant_id: UUID, session_id: UUID) -> None:
+    # Saving a message goes first: many running turns must not delay the acknowledgement of another visitor.
     use_low_priority_pool()
     while session_id in _woken:
         _woken.discard(session_id)

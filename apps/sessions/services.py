@@ -62,6 +62,7 @@ def start_session(
     """
     with tenant_scope(deployment.tenant_id):
         session = resumable(deployment, resume_token)
+        # Another customer on the same browser must not read what was said to the one before.
         if session is not None and (not customer or session.whose in ("", customer)):
             return _started(deployment, session, resume_token, resumed=True)
         if session is not None and session.pk == session_id:
@@ -140,7 +141,9 @@ def accept_message(
     waiting = backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
     same = ChronicleEntry.objects.filter(session=session, client_id=client_id).order_by("seq").values_list("seq")
     earlier = read_rows(same)
+    # Under the conversation's lock: of two copies of one message the second finds the first.
     read_together(waiting, *([earlier] if client_id else []))
+    # Before the limits: a message that was stored is acknowledged, however many wait by now.
     for (seq,) in earlier.rows or ():
         return Accepted(seq, repeated=True)
     if session.seq >= settings.MAX_CHRONICLE:
@@ -157,6 +160,7 @@ def accept_message(
             payload={"proactive_message": str(proactive_message)},
             taint=Taint.AUTH,
         )
+    # A level that has ended by now vouches for nobody.
     taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
     with tracing.span(SpanName.MESSAGE, tenant=session.tenant_id, conversation=session_id):
         entry = chronicle.append(
@@ -169,6 +173,7 @@ def accept_message(
             sender=BusSender.USER,
             payload={"seq": entry.seq, "overheard": not is_bots},
             trace_id=trace_id,
+            # One turn for one entry, however often it is sent.
             message_id=f"message:{entry.pk}",
             taint=taint,
         )
@@ -214,5 +219,6 @@ def accept_signed(
             event = AuditEvent.MESSAGE_REPLAYED if problem in REPLAYED else AuditEvent.SIGNATURE_REFUSED
             record(event, subject=f"session:{session_id}", data={"reason": problem})
         if not stored:
+            # A message that is not stored must not use up its nonce, or sending it again would count as a replay.
             transaction.set_rollback(True)
     return accepted

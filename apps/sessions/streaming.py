@@ -47,6 +47,7 @@ class GatedStream:
         ready = settled(self._said)
         if len(ready) <= self._released:
             return
+        # Judged as a whole each time: a pattern may begin in one piece and end in the next.
         if not (await asyncio.to_thread(self._passes, ready) if self._waits else self._passes(ready)):
             self._open = False
             return

@@ -101,6 +101,7 @@ async def run(state: TurnState) -> None:
 
 def close_turn(state: TurnState) -> None:
     """The closing transaction. A turn whose conversation a person took over records what its gates said, and that."""
+    # Before `still_ours`, which locks the conversation: the rows of work come first in the order of locks.
     proposals.hold(state)
     if not closing.still_ours(state):
         return

@@ -55,6 +55,7 @@ def hold(state: TurnState, stop: Stop | None) -> Stop | None:
         return stop
     held, before = stop.held, earlier(state)
     waiting = GatePause.objects.filter(subject_kind=TURN, subject_id=state.session.pk, state=PauseState.WAITING)
+    # Under the conversation's lock, so that two turns cannot exceed it together.
     if len(before) >= MOST_FOR_A_MESSAGE or waiting.count() >= MOST_WAITING:
         return escalations.stop_for(held.asking[0], state.policy.escalations)
     gates = [GateReason(name=one.gate_name, reason=one.reason[:_REASON_CHARS]) for one in held.asking]
@@ -136,6 +137,7 @@ def enqueue_turn(pause: GatePause) -> None:
         sender=Sender.USER,
         payload={"seq": pause.kept["seq"], "pause": str(pause.pk)},
         trace_id=pause.kept["trace"],
+        # One turn for one pause, however often its end is told.
         message_id=f"pause:{pause.pk}",
     )
 

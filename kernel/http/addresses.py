@@ -68,7 +68,10 @@ def host_of(url: str, *, schemes: Collection[str]) -> str:
         host, _ = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         return ""
+    # A control character, a space or a backslash is read differently by different parsers: the host that was checked
+    # might not be the one that is called (SSRF).
     plain = url.isprintable() and " " not in url and "\\" not in url and len(url) <= MAX_URL_LENGTH
+    # `https://known.example@other.example` shows one host and calls another.
     return host if plain and parts.scheme in schemes and "@" not in parts.netloc else ""
 
 
@@ -102,6 +105,7 @@ def _parse(address: str) -> _Address | None:
         return None
     if isinstance(parsed, ipaddress.IPv4Address):
         return parsed
+    # A zone names an interface of this machine.
     if parsed.scope_id is not None:
         return None
     return _embedded_ipv4(parsed) if parsed in _NAT64 else parsed.ipv4_mapped or parsed
@@ -140,6 +144,7 @@ def _in_one_of(address: _Address, networks: Collection[_Network]) -> bool:
 def _is_public_host(host: str) -> bool:
     """A host that reads as a number is an address; only the dotted or bracketed notation is accepted."""
     last = host.rpartition(".")[2]
+    # `0x7f.1` and `2130706433` are addresses to most resolvers.
     if ":" in host or _NUMBER.match(last):
         return is_public_address(host)
     return bool(_NAME.match(host)) and last not in _INSIDE

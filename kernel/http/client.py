@@ -37,7 +37,9 @@ def open_client(
         transport=_CheckedTransport(allow_private, max_bytes, accept_gzip, _origin(httpx2.URL(only)) if only else None),
         headers={"Accept-Encoding": "gzip" if accept_gzip else "identity", **(headers or {})},
         timeout=step_seconds,
+        # A redirect leads to another host, which nobody has checked.
         follow_redirects=False,
+        # A proxy of the environment would resolve the host again, and the checked address would count for nothing.
         trust_env=False,
     )
 
@@ -59,10 +61,12 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
                 address,
                 headers=request.headers,
                 stream=request.stream,
+                # The certificate is still that of the name, though the address is called.
                 extensions={**request.extensions, "sni_hostname": parts.hostname},
             )
         )
         assert isinstance(response.stream, httpx2.AsyncByteStream)
+        # Taken out, because the client would unpack it without a bound.
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         response.stream = _BoundedStream(response.stream, encoding, self._max_bytes, self._accept_gzip)
         return response
@@ -96,6 +100,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 def _unpack(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
     try:
+        # One byte more than is left at most: enough to see that it is too large, however far it expands (zip bomb).
         return unpacker.decompress(piece, most)
     except zlib.error:
         raise RequestRefused("answer_packed") from None

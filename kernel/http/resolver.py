@@ -34,6 +34,7 @@ def resolve_url(parts: SplitResult, *, allow_private: bool) -> str:
     except (OSError, UnicodeError):
         raise RequestRefused("no_such_host") from None
     addresses = [str(info[4][0]) for info in infos]
+    # All addresses of the answer, because the connection could go to any of them.
     if any(map(is_metadata_address, addresses)) or not (allow_private or all(map(is_public_address, addresses))):
         raise RequestRefused("address_inside", is_permanent=True)
     host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]

@@ -24,6 +24,7 @@ def address_key(address: str) -> str:
         known = ipaddress.ip_address(address)
     except ValueError:
         return sha256_hex(address)[:32]
+    # A dual-stack server sees an IPv4 client as such an address; all of them lie in one IPv6 network.
     known = getattr(known, "ipv4_mapped", None) or known
     network = known if known.version == 4 else ipaddress.ip_network((known, 64), strict=False)
     return sha256_hex(str(network))[:32]

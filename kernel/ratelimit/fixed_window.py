@@ -106,6 +106,7 @@ async def call_redis(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs)
     """
     async with asyncio.timeout(2 * _TIMEOUT_SECONDS):
         answer = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
+        # A person waits for this count.
         return await prioritize(answer)
 
 
@@ -134,6 +135,7 @@ def consume(limits: Iterable[Limit]) -> Limit | None:
     for limit in limits:
         counted.append(limit)
         if _increment(limit) > limit.most:
+            # The refused attempt counts under none of the limits, this one included.
             refund(counted)
             return limit
     return None

@@ -74,5 +74,6 @@ class Penalties:
 
 def _keep(kept: OrderedDict[str, Kept], name: str, value: Kept) -> None:
     kept[name] = value
+    # Keys come from outside: without a bound anyone could fill the memory with new ones.
     if len(kept) > MAX_KEYS:
         kept.popitem(last=False)

@@ -36,6 +36,7 @@ class Tables(Operation):
         return (self.__class__.__name__, self.models, {})
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        # Without rendered models there is nothing that Django would rebuild after each of these.
         state.__dict__.pop("apps", None)
         for model in self.models:
             model.state_forwards(app_label, state)
@@ -222,10 +223,13 @@ class PartitionByMonth(Operation):
                 return
             cursor.execute("SELECT (date_trunc('month', current_date) + interval '2 months')::date::text")
             (until,) = cursor.fetchone()
+            # NOT VALID takes the lock for a moment only; the validation that follows reads the table without blocking
+            # writers. A valid check spares ATTACH PARTITION the same scan under its exclusive lock.
             check = f"ADD CONSTRAINT {first} CHECK ({self.column} < '{until}') NOT VALID"
             alter = f"ALTER TABLE {self.table} DROP CONSTRAINT IF EXISTS {first}, {check}"
             self._with_lock(connection, cursor, lambda: cursor.execute(alter))
             cursor.execute(f"ALTER TABLE {self.table} VALIDATE CONSTRAINT {first}")
+            # An interrupted attempt may have left an invalid one.
             cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {first}_pkey")
             cursor.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {first}_pkey ON {self.table} (id, {self.column})")
             self._with_lock(connection, cursor, lambda: self._exchange(cursor, first, until))
@@ -235,6 +239,7 @@ class PartitionByMonth(Operation):
         for attempt in range(1, _LOCK_TRIES + 1):
             try:
                 with transaction.atomic(using=connection.alias):
+                    # A request for an exclusive lock that waits makes every later query of the table wait behind it.
                     cursor.execute("SET LOCAL lock_timeout = '1s'")
                     change()
                 return

@@ -88,9 +88,11 @@ def read_entries(data: bytes, limits: Limits, *, contents: bool = True) -> tuple
 
 def _entries(headers: list[_Entry], blob: bytes, limits: Limits, *, contents: bool) -> tuple[Entry, ...]:
     total = sum(header.size for header in headers)
+    # Counted again: the unpacker has parsed hostile bytes, and its word is not trusted.
     if len(headers) > limits.entries or total > limits.size or len(blob) != (total if contents else 0):
         raise BadArchive(Problem.UNREADABLE)
     files = [header.name for header in headers if not header.name.endswith("/")]
+    # Of two entries with one name different programs see a different one.
     if len(set(files)) != len(files):
         raise BadArchive(Problem.TWICE)
     entries, at = [], 0

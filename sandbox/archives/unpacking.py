@@ -78,12 +78,15 @@ def _iter_zip(data: bytes, room: _Allowance) -> Iterator[_Entry]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             room.take_entry()
+            # Links and devices: a link could name a place outside of the archive.
             if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _Refused("not_plain")
+            # Nobody could look at what is in it.
             if info.flag_bits & _ENCRYPTED:
                 raise _Refused("not_plain")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise _Refused("packing")  # the others unpack all at once
+            # The header may lie; it only spares the work when it admits too much. What counts is taken below.
             if info.file_size > room.size:
                 raise _Refused("too_large")
             chunks = []

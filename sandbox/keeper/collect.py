@@ -32,6 +32,7 @@ class Collector:
             if not _is_plain(name):
                 continue
             try:
+                # No link is followed out of the directory, and a FIFO is opened without waiting for its writer.
                 descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
             except OSError:
                 continue  # a link, a socket, something unreadable
@@ -44,6 +45,7 @@ class Collector:
         names = []
         with os.scandir(directory) as entries:
             for entry in entries:
+                # Entries that are skipped count too: reading a directory of a million names takes time as well.
                 self.entries_left -= 1
                 if self.entries_left < 0 or depth > _MAX_DEPTH:
                     raise TooMuchLeft

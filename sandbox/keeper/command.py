@@ -83,6 +83,7 @@ def _execute(config: Config, given: dict[str, int]) -> NoReturn:
         _place(given)
         os.chdir(f"{BASE}/work")
         os.umask(0o022)
+        # Python or the keeper ignores these, and an ignored signal stays ignored in the program that follows.
         for signal_ in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ):
             signal.signal(signal_, signal.SIG_DFL)
         _become_nobody(config)
@@ -109,12 +110,15 @@ def _become_nobody(config: Config) -> None:
     for what, soft, hard in _limits(config):
         resource.setrlimit(what, (soft, hard))
     capability = 0
+    # Until the kernel knows no further one: newer kernels have more than this was written for.
     while prctl(PR_CAPBSET_DROP, capability) == 0:
         capability += 1
     if config["uid"] is not None:
+        # Groups before the user: afterwards the right to change them is gone.
         os.setgroups([])
         os.setresgid(config["uid"], config["uid"], config["uid"])
         os.setresuid(config["uid"], config["uid"], config["uid"])
+    # Without it the kernel takes a filter from root only, and a setuid program could gain rights.
     checked(prctl(PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
     steps = ctypes.create_string_buffer(config["filter"], len(config["filter"]))
     program = struct.pack("HP", len(config["filter"]) // 8, ctypes.addressof(steps))

@@ -33,6 +33,7 @@ _sending = threading.Lock()
 def main() -> None:
     if os.getpid() != 1:
         raise SystemExit("only as process 1 of a container")
+    # The command has the same user and could otherwise read this process's memory under /proc.
     prctl(PR_SET_DUMPABLE, 0)
     frame(b"r", packed(b"contained"))
     try:
@@ -69,6 +70,7 @@ def _kill_everyone() -> None:
     """Until this process is alone in the container."""
     while True:
         try:
+            # From process 1 this reaches everyone but itself. A fork may slip through one round, so it is repeated.
             os.kill(-1, signal.SIGKILL)
             os.waitpid(-1, 0)
         except (ProcessLookupError, ChildProcessError):

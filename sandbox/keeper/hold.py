@@ -80,6 +80,7 @@ def _bubblewrap(config: Config, namespaces: int) -> Hold:
     os.lseek(rules, 0, os.SEEK_SET)
     flags = ["--info-fd", str(_BWRAP_INFO), "--seccomp", str(_BWRAP_FILTER)]
     argv = ["bwrap", *flags, *config["bwrap"], "--", "cat"]
+    # `cat` hands this on once bwrap has built everything and started it; then it waits for more, which never comes.
     os.write(line, _READY)
     placed = ((line_read, 0), (status, 1), (status, 2), (info, _BWRAP_INFO), (rules, _BWRAP_FILTER))
     # First out of the way of the numbers they shall have.
@@ -91,6 +92,7 @@ def _bubblewrap(config: Config, namespaces: int) -> Hold:
     _await_ready(status_read)
     described = json.loads(os.read(info_read, 4096))
     os.close(info_read)
+    # A pidfd, since a number could belong to another process by the time of the kill.
     first = os.pidfd_open(described["child-pid"])
     enter(first, namespaces)
     return Hold(first, line, own=2)
@@ -132,6 +134,7 @@ def _be_process_one(config: Config, base: str, line: int, status: int) -> NoRetu
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         prctl(PR_SET_DUMPABLE, 0)
+        # Process 1 inherits every orphan; the kernel then collects them itself.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         root.build(config["root"], base)
         for descriptor in range(256):

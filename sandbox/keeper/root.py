@@ -34,6 +34,7 @@ _INODES = 20_000
 
 def build(root: dict[str, Any], base: str) -> None:
     """`root`: what is bound, linked and covered, as `backends` plans it; `base`: where the writable part is."""
+    # Otherwise the mounts that follow would reach the host's own tree.
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", _SCAFFOLD, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755")
     os.makedirs(f"{_SCAFFOLD}/host")
@@ -57,6 +58,7 @@ def build(root: dict[str, Any], base: str) -> None:
         mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=555")
     unmount("/host")
     os.rmdir("/host")
+    # Not recursive: the writable part lies below.
     restrict("/", ATTR_RDONLY, recursive=False)
 
 

@@ -30,6 +30,7 @@ def main() -> None:
     os.dup2(1, 0)  # nothing but /dev/null is ever behind the first three
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A collection would touch every object, and each fork would copy the pages that it now shares.
     gc.disable()
     gc.freeze()
     while not _is_over(requests):

@@ -35,6 +35,7 @@ def unshare(namespaces: int, *, as_user: int | None = None) -> None:
     checked(LIBC.unshare(namespaces), "unshare")
     if namespaces & CLONE_NEWUSER:
         inside = (user, group) if as_user is None else (as_user, as_user)
+        # Without root the kernel takes a map of groups only after this (user_namespaces(7)).
         _map("setgroups", "deny")
         _map("uid_map", f"{inside[0]} {user} 1")
         _map("gid_map", f"{inside[1]} {group} 1")

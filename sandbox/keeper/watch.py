@@ -74,12 +74,14 @@ class Watch:
                 seconds += _seconds(entry)
                 if entry > self.own:
                     memory += _bytes(entry)
+            # It ended between the listing and the look.
             except (OSError, ValueError, IndexError):
                 continue
         return memory, seconds
 
 
 def _seconds(process: int) -> float:
+    # The name stands in brackets and may hold any character, a bracket included: what follows the last one is safe.
     fields = _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
     return sum(map(int, fields[11:15])) / _CLOCK_TICKS
 
@@ -105,6 +107,7 @@ def judge(status: int, usage: resource.struct_rusage, config: Config) -> tuple[s
     spent = usage.ru_utime + usage.ru_stime
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and spent >= config["cpu_seconds"] - 0.1):
         return "cpu_limit", code
+    # A full disk that the command did not mind is no failure.
     if code != 0 and (space.f_bavail == 0 or space.f_ffree == 0 or code == -signal.SIGXFSZ):
         return "disk_limit", code
     return "", code

@@ -112,6 +112,7 @@ def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple
         scope: ("conversation", TOO_FAST),
         whole: ("tenant", TOO_MANY_HERE),
     }
+    # Behind a proxy that forwards no addresses everyone would share one limit.
     if not is_own_machine(address):
         there = Limit(f"said:{tenant}:at:{address_key(address)}", bounds.address_messages_a_minute, MINUTE)
         limits[there] = ("address", TOO_MANY_THERE)

@@ -24,6 +24,7 @@ _held: dict[str, str] = {}
 
 async def sit_down(visitor: Visitor, holder: str, *, group: str, most: int) -> bool:
     """Whether one more window of the conversation may open; `holder` names its socket."""
+    # `>`, because this socket listens already. Counted here first, so that the limit holds while Redis is away.
     if live.listener_count(group) > most:
         return False
     place = _place(visitor)

@@ -48,6 +48,7 @@ INPUT_GATES = "input_gates"
 def still_ours(state: TurnState) -> bool:
     """Lock the conversation and end the lease; when a person has taken over, end the turn without a
     word: what its gates let in or kept out of the message stays so."""
+    # The locked row is another object; without this its deployment would be read once more.
     deployment = state.session.deployment
     state.session = lock_session(state.session.pk)
     state.session.deployment = deployment
@@ -225,6 +226,7 @@ def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
         "read_as": None if state.text == state.message.text else state.text,
         "finished_at": now(),
     }
+    # With the other writes of the closing, in one round trip.
     before_commit(_write_ends, (state.turn_id, values))
 
 

@@ -67,6 +67,7 @@ async def retrieve(state: TurnState) -> Stop | None:
     standing = subscriptions.expire(state.focus.subscriptions, turn=state.number, ttl=ttl)
     state.focus = replace(state.focus, subscriptions=standing)
     plan = state.policy.search
+    # Outside of the scope that follows: no request to a provider holds a connection of the database.
     by_provider = await embed_question(state.tenant_id, plan, state.text, run=state.run)
     await in_thread(_retrieve, state, by_provider)
     if plan is not None and plan.reranker:

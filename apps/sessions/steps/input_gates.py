@@ -40,6 +40,7 @@ async def check(state: TurnState) -> Stop | None:
     report, stop = await _judged(state, context, without=held_back)
     state.text = str(report.context.get("message", state.text))
     state.verified = report.verified
+    # A correct claim gives its count back, so that only wrong ones use up the limit.
     if any(result.gate_name in guess.gates for result in report.verified):
         await identity_claims.passed(guess)
     if stop is None:
@@ -120,6 +121,7 @@ async def apply_levels(state: TurnState) -> Stop | None:
 
 
 def _move(state: TurnState, passed: list[Passed]) -> None:
+    # As the row is now: a level that another process raised or ended since the turn began is not overwritten.
     session = lock_session(state.session.pk)
     state.access = levels.move(session, state.policy.levels, passed)
     session.deployment = state.session.deployment

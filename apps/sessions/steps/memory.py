@@ -128,6 +128,7 @@ async def take_requests(state: TurnState) -> Stop | None:
         SourceKind.AGENT_RESPONSE_RAW,
         "answer",
         session_id=state.session.pk,
+        # A turn that recalls it later is marked as well: what was read here must not act through memory.
         marked=bool(state.marks),
     )
     heard = _heard(state)

@@ -53,8 +53,10 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
         return None
     session = queries.session_by_id(session_id)
     payload = lease.message.payload or {}
+    # Checked with the lease, because it may have been disabled after the message was accepted.
     if not session.deployment.enabled:
         _drop(lease, session)
+        # The next message of the conversation is due as well, and must not wait for the sweep.
         return open_turn(session_id, consumer=consumer)
     overheard = bool(payload.get("overheard"))
     resumed = _resumed(payload)
@@ -89,6 +91,7 @@ def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> 
     serving = settings_of(session.deployment, release.value, axes=baseline.value)
     _bind(session, serving)
     *recent, message = said.value
+    # No gate has let it in yet; this turn's own gates decide about it.
     message = message._replace(kept_out=False)
     spoken = (each.text for each in (*recent, message) if each.sender == Sender.VISITOR)
     frozen = policy.as_named(frozen, spoken)
@@ -117,6 +120,7 @@ def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> 
         focus=Focus.of(session.focus),
         overheard=overheard,
     )
+    # A message to a person is answered by no model.
     if not overheard:
         admit_free(state)
     return state
