@@ -316,7 +316,7 @@ def are_of_newer_version(url: str) -> bool:
             role, migrated_by = connection.execute(_MIGRATED_BY).fetchone() or ("", None)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return False
-    if role != ROLE or not migrated_by or _numbers(migrated_by) <= _numbers(__version__):
+    if role != ROLE or not migrated_by or _version_key(migrated_by) <= _version_key(__version__):
         return False
     return not any(
         kind in ("DELETE", "TRUNCATE") or (kind != "SELECT" and DECISIVE.match(table)) for table, kind in _excess(url)
@@ -330,5 +330,11 @@ def _excess(url: str) -> list[tuple[str, str]]:
     return sorted((table, kind) for table, kind in set(held) - allowed if table in WORKERS_MAY)
 
 
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)]
+def _version_key(version: str) -> tuple[list[int], bool, str, list[int]]:
+    """Sort key of a version: `0.2.0a1`, `0.2.0rc1`, `0.2.0`, `0.10.0`."""
+    release, suffix = re.fullmatch(r"([\d.]*)(.*)", version.partition("+")[0], re.DOTALL).groups()  # type: ignore[union-attr]  # matches any text
+    return _numbers(release), not suffix, re.sub(r"[^a-z]", "", suffix), _numbers(suffix)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)]

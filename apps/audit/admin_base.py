@@ -21,7 +21,7 @@ from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
-from django.db import models
+from django.db import IntegrityError, models
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
@@ -74,6 +74,14 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         if isinstance(db_field, models.DecimalField):
             kwargs.setdefault("form_class", AmountField)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Check and save. Where a rival saved the same after the form's look, a second look finds it and the form says
+        so."""
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except IntegrityError:
+            return super().changeform_view(request, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         with self.scope_of(obj):

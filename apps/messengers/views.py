@@ -21,7 +21,7 @@ from apps.messengers.models import Channel
 from apps.visitors.file_serving import as_download
 from kernel.errors import NotFound, SilasError
 from kernel.ratelimit import fixed_window
-from kernel.ratelimit.addresses import address_key
+from kernel.ratelimit.addresses import address_key, address_of
 from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import tenant_scope
 
@@ -34,7 +34,7 @@ class Webhook(View):
         return self.post(request, kind, public_id)
 
     def post(self, request: HttpRequest, kind: str, public_id: str) -> HttpResponse:
-        address = address_key(request.META.get("REMOTE_ADDR", ""))
+        address = address_key(address_of(request))
         there = Limit(f"channel_refused:{address}", 60, 60)
         channel = queries.channel_by_public_id(public_id)
         if channel is None or channel.kind != kind:
@@ -84,7 +84,7 @@ class OneFile(View):
         try:
             answer = as_download(*file_links.opened(token))
         except NotFound:
-            return _refused(Limit(f"channel_refused:{address_key(request.META.get('REMOTE_ADDR', ''))}", 60, 60), 404)
+            return _refused(Limit(f"channel_refused:{address_key(address_of(request))}", 60, 60), 404)
         answer["Referrer-Policy"] = "no-referrer"
         return answer
 

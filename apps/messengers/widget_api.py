@@ -17,6 +17,7 @@ from apps.tenants.api_auth import RequestSerializer
 from apps.visitors import ratelimit, transcripts
 from apps.visitors.api.widget import present_visitor
 from kernel.errors import NotFound
+from kernel.ratelimit.addresses import address_of
 from kernel.tenancy import tenant_scope
 
 
@@ -51,7 +52,7 @@ class Continue(APIView):
         visitor = present_visitor(request, key)
         wanted = ContinueRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        address = str(request.META.get("REMOTE_ADDR", ""))
+        address = address_of(request)
         ratelimit.count("continue", visitor.session_id, most=20, address=address, most_there=60, seconds=ratelimit.HOUR)
         with tenant_scope(visitor.tenant_id):
             url = following.continue_link(visitor.session_id, wanted.validated_data["channel"])
@@ -85,7 +86,7 @@ class EmailAnswers(APIView):
         with tenant_scope(visitor.tenant_id):
             if not following.can_follow(session_by_id(visitor.session_id).deployment_id):
                 raise NotFound()
-        transcripts.check_pace(visitor.session_id, address, ip=str(request.META.get("REMOTE_ADDR", "")))
+        transcripts.check_pace(visitor.session_id, address, ip=address_of(request))
         with tenant_scope(visitor.tenant_id):
             origin = request.build_absolute_uri("/").rstrip("/")
             following.ask_to_follow(visitor.session_id, address=address, origin=origin)

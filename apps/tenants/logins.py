@@ -30,6 +30,7 @@ from apps.tenants.models import Login, User
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.live import publish_on_commit
+from kernel.ratelimit.addresses import address_of
 
 _SEEN_EVERY_SECONDS = 300
 _BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
@@ -59,7 +60,7 @@ def begin(request: Any, user: User) -> None:
         session_key=request.session.session_key,
         method=request.session.get(METHOD, LoginMethod.PASSWORD),
         device=device_of(said),
-        address=shortened(request.META.get("REMOTE_ADDR", "")),
+        address=shortened(address_of(request)),
         created_at=moment,
         seen_at=moment,
     )

@@ -18,9 +18,9 @@ HOUR, MINUTE = 3600, 60
 
 
 def count(what: str, whom: object, *, most: int, address: str, most_there: int, seconds: int) -> list[Limit]:
-    """Count one of `what` for the conversation `whom` and for the internet address it comes from; what was counted.
-    Raises as `count_under`."""
-    limits = [Limit(f"{what}:{whom}", most, seconds)]
+    """Count one of `what` for the conversation `whom`, if there is one, and for the internet address it comes from;
+    what was counted. Raises as `count_under`."""
+    limits = [Limit(f"{what}:{whom}", most, seconds)] if whom else []
     if not is_own_machine(address):
         limits.append(Limit(f"{what}:at:{address_key(address)}", most_there, seconds))
     return count_under(limits)
@@ -29,6 +29,8 @@ def count(what: str, whom: object, *, most: int, address: str, most_there: int, 
 def count_under(limits: Iterable[Limit]) -> list[Limit]:
     """Raises 429 `rate_limited` with `retry_after`, and 503 `unavailable` where nothing can be counted."""
     listed = list(limits)
+    if not listed:
+        return []
     used_up = fixed_window.try_consume(listed, otherwise="visitor_action_not_counted")
     if isinstance(used_up, Unavailable):
         raise SilasError(ErrorCode.UNAVAILABLE, gettext("This isn't possible right now. Please try again in a moment."))

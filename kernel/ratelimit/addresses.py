@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import TYPE_CHECKING
 
 from kernel.canonical import sha256_hex
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from rest_framework.request import Request
+
+
+def address_of(request: HttpRequest | Request) -> str:
+    """The client's address, as `silas_platform.client_address` determined it behind our own proxies."""
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def is_own_machine(address: str) -> bool:
     """Whether this is the loopback address, or none: a developer, a test, or a proxy that does not forward addresses.
 
-    No other client can be behind it, so it is not counted.
+    Behind such a proxy it is everyone's, so what protects capacity does not count it. Logins are counted all the same.
     """
     try:
-        return ipaddress.ip_address(address).is_loopback
+        known = ipaddress.ip_address(address)
     except ValueError:
         return not address
+    return (getattr(known, "ipv4_mapped", None) or known).is_loopback
 
 
 def address_key(address: str) -> str:

@@ -192,6 +192,17 @@ def test_same_policy_twice_is_refused(tenant: Any, owner: Any) -> None:
     assert desk.post(reverse("console-approval-policy-new"), POLICY).status_code == 422
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_rivals_who_add_the_same_one_is_told_that_it_exists(tenant: Any, owner: Any, kind: str) -> None:
+    typed = POLICY if kind == "approval-policy" else {**LEVEL, "deployment": str(make_deployment(tenant).pk)}
+    desks, address = [browser(owner) for _ in range(4)], reverse(f"console-{kind}-new")
+    answers = race(*(partial(desk.post, address, typed) for desk in desks))
+    assert sorted(answer.status_code for answer in answers) == [302, 422, 422, 422]
+    refused = next(answer for answer in answers if answer.status_code == 422)
+    assert "already exists" in refused.content.decode()
+    assert [entry["change"] for entry in changes(tenant)] == ["added"]
+
+
 def test_level_of_a_foreign_chatbot_is_refused(owner: Any, tenant: Any, other_tenant: Any) -> None:
     typed = {**LEVEL, "deployment": str(make_deployment(other_tenant).pk)}
     assert browser(owner).post(reverse("console-access-level-new"), typed).status_code == 422

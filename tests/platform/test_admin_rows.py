@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -21,10 +22,12 @@ from apps.visitors.models import FormQuestion, VisitorOffers
 from apps.work.models import GoalFile, ReviewPolicy
 from apps.work.services import adopt_goal
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import changes
 from tests.factories.identity import GOAL
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
 from tests.platform.administration import TENANT_MODELS, browser_of, changed, deployment_fields, label, page_of
+from tests.rivals import race
 
 # A goal comes in as a file, through the service that installs goals.
 EDITABLE = [AccessLevel, ApprovalPolicy, CardTiming, FormQuestion, GoalFile, ReviewPolicy, VisitorOffers]
@@ -54,6 +57,16 @@ def test_owner_lists_and_opens_only_their_own_rows(keeper: Client, tenant: Any, 
     assert mine.public_key in page
     assert theirs.public_key not in page
     assert keeper.get(page_of(Deployment, "change", theirs.pk)).status_code == 302
+
+
+def test_of_rivals_who_add_the_same_row_is_told_that_it_exists(tenant: Any, owner: Any) -> None:
+    typed = {"scope": "", "risk": "high", "who": "owners", "people": "1", "passkey": "registered"}
+    browsers, address = [browser_of(owner) for _ in range(4)], page_of(ApprovalPolicy, "add")
+    answers = race(*(partial(browser.post, address, typed) for browser in browsers))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 302]
+    refused = next(answer for answer in answers if answer.status_code == 200)
+    assert "already exists" in refused.content.decode()
+    assert [entry["change"] for entry in changes(tenant)] == ["added"]
 
 
 def test_owner_cannot_point_at_a_foreign_row(keeper: Client, other_tenant: Any) -> None:

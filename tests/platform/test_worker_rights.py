@@ -273,7 +273,7 @@ def test_worker_starts_with_rights_of_a_newer_version_and_says_so(
     assert "SELECT ON contacts_contact, UPDATE ON silas_sessions_label" in caplog.text
 
 
-@pytest.mark.parametrize("version", [__version__, "0.0.9"])
+@pytest.mark.parametrize("version", [__version__, "0.0.9", f"{__version__}rc1"])
 def test_worker_with_more_rights_than_its_own_version_gives_does_not_start(
     widened: None, migrated_by: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:

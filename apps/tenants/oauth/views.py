@@ -25,7 +25,7 @@ from apps.tenants.rules import APP_SCOPES, SELF_REGISTERED_SCOPES
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.ratelimit import fixed_window
-from kernel.ratelimit.addresses import address_key
+from kernel.ratelimit.addresses import address_key, address_of
 from kernel.ratelimit.fixed_window import Limit, Standing
 from kernel.tenancy import tenant_scope
 
@@ -122,7 +122,7 @@ def _open_for_registration(key: str) -> Deployment:
 
 def _seconds_to_wait_for_registration(request: HttpRequest, deployment: Deployment) -> int:
     """How long a stranger has to wait. Where nothing can be counted nothing is registered."""
-    address = address_key(request.META.get("REMOTE_ADDR", ""))
+    address = address_key(address_of(request))
     for limit in (
         Limit(f"oauth-register:{address}", MOST_REGISTRATIONS_THERE, 3600),
         Limit(f"oauth-register-of:{deployment.tenant_id}", MOST_REGISTRATIONS_HERE, 3600),
@@ -140,7 +140,7 @@ def _seconds_to_wait(request: HttpRequest, client_id: str) -> int:
 
     A client is not counted across addresses, where a stranger who knows its id could use its requests up.
     """
-    address = address_key(request.META.get("REMOTE_ADDR", ""))
+    address = address_key(address_of(request))
     client = sha256_hex(client_id)[:32]
     for limit in (
         Limit(f"oauth:{address}:{client}", MOST_OF_A_CLIENT, 60),

@@ -30,6 +30,7 @@ from apps.visitors.prompt_forms import FormWanted
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.ratelimit.addresses import address_of
 from kernel.tenancy import tenant_scope
 
 _KEPT_NOWHERE = {"Cache-Control": "no-store"}
@@ -192,7 +193,7 @@ class WidgetCard(APIView):
         visitor = visitor_of(request, key)
         wanted = FillRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        address = str(request.META.get("REMOTE_ADDR", ""))
+        address = address_of(request)
         ratelimit.count("fill", visitor.session_id, most=40, address=address, most_there=240, seconds=600)
         with tenant_scope(visitor.tenant_id):
             _require_open(visitor)

@@ -24,6 +24,7 @@ from apps.tenants.models import Deployment
 from apps.visitors.start_session import Wish, begin
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.ratelimit.addresses import address_of
 
 
 class NewConversation(RequestSerializer):
@@ -92,7 +93,7 @@ class WidgetSessions(APIView):
         wanted = StartRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
-        counted = new_conversations.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
+        counted = new_conversations.count_beginning(deployment.pk, address_of(request))
         try:
             begun = begin(deployment, _wish(asked, deployment))
         except SilasError:

@@ -40,7 +40,7 @@ from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.ratelimit.addresses import address_key
+from kernel.ratelimit.addresses import address_key, address_of, is_own_machine
 from kernel.tenancy import tenant_scope
 
 _CLIENT_ID = r"^[\w.:-]+$"
@@ -130,7 +130,7 @@ class WidgetForm(APIView):
         visitor = present_visitor(request, key)
         wanted = FormRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("form", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("form", visitor.session_id, most=20, address=address_of(request), most_there=120, seconds=600)
         with tenant_scope(visitor.tenant_id):
             is_new = prechat.answer(visitor.session_id, wanted.validated_data["answers"])
         return Response({"repeated": not is_new}, headers=_NOT_STORED)
@@ -170,7 +170,7 @@ class WidgetFiles(APIView):
         _refuse_endless(request)
         wanted = FileRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("file", visitor.session_id, most=30, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("file", visitor.session_id, most=30, address=address_of(request), most_there=120, seconds=600)
         sent, client_id = wanted.validated_data["file"], wanted.validated_data["client_id"]
         row = files.keep(
             visitor.tenant_id, visitor.session_id, name=sent.name, chunks=sent.chunks(), client_id=client_id
@@ -220,7 +220,7 @@ class WidgetConversations(APIView):
         visitor = present_visitor(request, key)
         wanted = ConversationsRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("list", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
+        ratelimit.count("list", visitor.session_id, most=120, address=address_of(request), most_there=600, seconds=600)
         shown = wanted.validated_data["resume_tokens"]
         with tenant_scope(visitor.tenant_id):
             _require_offered(visitor, "conversations")
@@ -256,7 +256,7 @@ class WidgetArticleSearch(APIView):
         reader, whom = _reader(request, key)
         wanted = ArticleSearchRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("search", whom, most=60, address=_address(request), most_there=300, seconds=600)
+        ratelimit.count("search", whom, most=60, address=address_of(request), most_there=300, seconds=600)
         found = articles.search(reader, wanted.validated_data["query"])
         return Response(ArticlesFound({"articles": found}).data, headers=_NOT_STORED)
 
@@ -275,7 +275,7 @@ class WidgetArticle(APIView):
     @extend_schema(operation_id="widget_article", tags=["widget"], responses={200: ArticleAnswer, **_REFUSED})
     def get(self, request: Request, key: str, document_id: UUID) -> Response:
         reader, whom = _reader(request, key)
-        ratelimit.count("article", whom, most=120, address=_address(request), most_there=600, seconds=600)
+        ratelimit.count("article", whom, most=120, address=address_of(request), most_there=600, seconds=600)
         found = articles.open_article(reader, document_id)
         return Response(ArticleAnswer(found).data, headers=_NOT_STORED)
 
@@ -306,7 +306,7 @@ class WidgetTranscripts(APIView):
         address = wanted.validated_data["address"]
         with tenant_scope(visitor.tenant_id):
             _require_offered(visitor, "transcripts")
-        transcripts.check_pace(visitor.session_id, address, ip=_address(request))
+        transcripts.check_pace(visitor.session_id, address, ip=address_of(request))
         with tenant_scope(visitor.tenant_id):
             row = transcripts.ask(visitor.session_id, **wanted.validated_data)
         return Response({"id": row.pk, "state": row.state}, status=status.HTTP_201_CREATED, headers=_NOT_STORED)
@@ -351,7 +351,7 @@ class WidgetRating(APIView):
         visitor = present_visitor(request, key)
         wanted = RatingBody(data=request.data)
         wanted.is_valid(raise_exception=True)
-        ratelimit.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("rate", visitor.session_id, most=20, address=address_of(request), most_there=120, seconds=600)
         with tenant_scope(visitor.tenant_id):
             row = ratings.rate(visitor.session_id, **wanted.validated_data)
         return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)
@@ -368,11 +368,12 @@ def present_visitor(request: Request, key: str) -> Visitor:
 
 
 def _reader(request: Request, key: str) -> tuple[articles.Reader, str]:
-    """Who reads articles, and as whom their requests are counted: a conversation, or an address that has none yet.
-    Raises 401 for a token that is no longer good, and else as `deployment_for`."""
+    """Who reads articles, and as whom their requests are counted: a conversation, or an address that has none yet; ""
+    where that address is everyone's. Raises 401 for a token that is no longer good, and else as `deployment_for`."""
     if "Authorization" not in request.headers:
-        deployment = deployment_for(request, key)
-        return articles.Reader(deployment), f"{deployment.pk}:{address_key(_address(request))}"
+        deployment, address = deployment_for(request, key), address_of(request)
+        whom = "" if is_own_machine(address) else f"{deployment.pk}:{address_key(address)}"
+        return articles.Reader(deployment), whom
     visitor = present_visitor(request, key)
     return articles.reader_of(visitor.tenant_id, visitor.session_id), str(visitor.session_id)
 
@@ -390,10 +391,6 @@ def _refuse_endless(request: Request) -> None:
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) > most + 64 * 1024:
         raise SilasError(ErrorCode.FILE_TOO_LARGE, extra={"most_bytes": most})
-
-
-def _address(request: Request) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def _shown(row: VisitorFile) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from kernel.ratelimit.addresses import address_key, is_own_machine
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", ""])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", ""])
 def test_own_machine_is_told(address: str) -> None:
     assert is_own_machine(address)
 

@@ -29,6 +29,7 @@ from kernel.canonical import sha256_hex
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.ratelimit import fixed_window
+from kernel.ratelimit.addresses import address_of
 from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import tenant_scope
 from kernel.timezones import get_timezone
@@ -69,9 +70,7 @@ def link_view(refuse: Refuse) -> Callable[[View], Callable[..., HttpResponse]]:
 
 def _find(request: HttpRequest, secret: str) -> DecisionLink:
     """Raises `SilasError`: `not_found` 404, and `too_many_attempts` 429 after too many unknown links."""
-    tried = (
-        Limit(f"approve:unknown:{sha256_hex(request.META.get('REMOTE_ADDR', ''))[:32]}", MAX_UNKNOWN, WINDOW_SECONDS),
-    )
+    tried = (Limit(f"approve:unknown:{sha256_hex(address_of(request))[:32]}", MAX_UNKNOWN, WINDOW_SECONDS),)
     if fixed_window.consume(tried) is not None:
         raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait 15 minutes."), status=429)
     link = decision_links.find_link(secret)

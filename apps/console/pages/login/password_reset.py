@@ -23,6 +23,7 @@ from apps.console.pages.login.views import password_problems
 from apps.tenants import emails, resets
 from apps.tenants.enums import EmailKind
 from apps.tenants.models import User
+from kernel.ratelimit.addresses import address_of
 
 
 @never_cache
@@ -32,7 +33,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return render(request, "console/forgotten.html", context)
     account = request.POST.get("username", "")[:254].replace("\0", "").strip()
-    if not ratelimit.may_request_email(request.META.get("REMOTE_ADDR", ""), account):
+    if not ratelimit.may_request_email(address_of(request), account):
         problem = _("Too many password emails requested. Wait an hour, then try again.")
         return render(request, "console/forgotten.html", {**context, "problem": problem}, status=429)
     if account:

@@ -12,6 +12,7 @@ from apps.console.pages.login import ratelimit
 from apps.tenants.addresses import console_origin
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ratelimit.addresses import address_of
 
 
 def passkey_origin(request: HttpRequest) -> tuple[str, str]:
@@ -22,7 +23,7 @@ def passkey_origin(request: HttpRequest) -> tuple[str, str]:
 
 def require_password(request: StaffRequest) -> None:
     """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
-    user, address = request.user, request.META.get("REMOTE_ADDR", "")
+    user, address = request.user, address_of(request)
     if wait := ratelimit.wait_before(address, user.email):
         raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait %(time)s.") % {"time": wait.words})
     if not user.check_password(request.POST.get("password", "")):

@@ -26,6 +26,7 @@ from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import User
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ratelimit.addresses import address_of
 
 WRONG = gettext_lazy("Wrong code, or it was already used. Try the newest code.")
 
@@ -74,7 +75,7 @@ def _form(request: HttpRequest, user: User, problem: str = "", *, status: int = 
 @require_POST
 def begin_passkey(request: HttpRequest) -> HttpResponseBase:
     """Return passkey options: for the pending person, or for anyone (`step=first`)."""
-    if not ratelimit.may_begin(request.META.get("REMOTE_ADDR", "")):
+    if not ratelimit.may_begin(address_of(request)):
         return _refused(SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait 15 minutes.")))
     (rp_id, origin), user = passkey_origin(request), _pending_user(request)
     try:

@@ -30,6 +30,7 @@ from apps.tenants import oidc, providers
 from apps.tenants.enums import LoginMethod
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ratelimit.addresses import address_of
 from kernel.tenancy import tenant_scope
 
 _REQUEST, _REQUEST_SECONDS = "login_away", 600
@@ -55,7 +56,7 @@ def go(request: HttpRequest, slug: str) -> HttpResponseBase:
     provider = providers.provider_of(slug)
     if provider is None:
         return _page(request, problem=_("No company login found with this name."), status=404)
-    if not ratelimit.may_begin(request.META.get("REMOTE_ADDR", "")):
+    if not ratelimit.may_begin(address_of(request)):
         return _page(request, problem=_("Too many attempts. Wait 15 minutes."), status=429)
     oidc_request = oidc.Asked.anew()
     try:

@@ -36,6 +36,7 @@ from apps.tenants.rules import TENANT_IN_SESSION
 from apps.tenants.services import set_first_password
 from kernel import webauthn
 from kernel.errors import NotFound
+from kernel.ratelimit.addresses import address_of
 
 WRONG = gettext_lazy("Wrong email address or password. Try again.")
 
@@ -48,7 +49,7 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return redirect(next_address(request)) if request.user.is_authenticated else _form(request)
     account = request.POST.get("username", "")[:254].replace("\0", "").strip()
-    address = request.META.get("REMOTE_ADDR", "")
+    address = address_of(request)
     if wait := ratelimit.wait_before(address, account):
         if wait.is_new:
             emails.enqueue(EmailKind.LOCKED, account, origin=passkey_origin(request)[1])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -55,8 +56,16 @@ def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
     # The form writes what was typed into its row while it checks.
     title, before = (title_of(row), audit_values(row, list(kind.fields))) if row else ("", {})
     if request.method == "POST" and form.is_valid():
-        saved = _save(form, before, actor=request.member.user.actor)
-        return redirect(kind.address_of_one, saved.pk)
+        try:
+            with transaction.atomic():
+                saved = _save(form, before, actor=request.member.user.actor)
+        except IntegrityError:
+            # A rival saved the same after the form's look: a second look finds it, and the form says so.
+            form.full_clean()
+            if form.is_valid():
+                raise
+        else:
+            return redirect(kind.address_of_one, saved.pk)
     return page(
         request,
         "console/policy.html",
