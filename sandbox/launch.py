@@ -47,7 +47,6 @@ def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[st
             "extras": list(extras),
             "work": [(name, bytes(content)) for name, content in spec.work.items()],
             # At random: two runs at once hardly ever share a user, and with it the count of its processes.
-            # other.
             "uid": None if backend.user_namespace else _FIRST_UID + secrets.randbelow(_UIDS),
             "filter": filter_,
             "timeout_seconds": float(spec.timeout_seconds),

@@ -40,6 +40,7 @@ class Answer:
         """The answer's object; empty for anything else."""
         try:
             found = json.loads(self.content)
+        # A provider that is away may answer with a page of its proxy, or anything else.
         except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -72,6 +73,7 @@ async def call(
         async with asyncio.timeout(seconds), client:
             answer = await client.request(method, url, headers=dict(headers or {}), json=body, data=form, files=files)
     except RequestRefused as refused:
+        # A name that does not resolve may do so later; an address inside the own network will never be called.
         lasts = refused.is_permanent or refused.code == "answer_too_large"
         raise NotSent(refused.code, retry_after=None if lasts else 5) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
@@ -125,4 +127,5 @@ async def send_in_order(place: Place, once: str, parts: Sequence[Part], send: Ca
 
 
 def _seconds(retry_after: str) -> float:
+    # Bounded, because the provider's word would otherwise hold a conversation back for as long as it likes.
     return min(float(retry_after), _LONGEST_WAIT) if retry_after.strip().isdecimal() else 5.0

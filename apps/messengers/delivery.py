@@ -104,6 +104,7 @@ def enqueue_entries(session: ChatSession, entries: Sequence[ChronicleEntry]) -> 
     thread_id, follows, received_at = found
     due_at = now() + AWAY_AFTER if follows and not _is_here(received_at) else None
     for seq in seqs:
+        # The same however often it is enqueued: an entry leaves once.
         once = f"channel:{thread_id}:{session.pk}:{seq}"
         payload = {"session": str(session.pk), "seq": seq}
         enqueue(Kind.CHANNEL_DELIVERY, scope_id=thread_id, payload=payload, message_id=once, due_at=due_at)
@@ -124,6 +125,7 @@ async def send(delivery: Delivery) -> None:
     attempt = await in_scope(delivery.tenant_id, _start, delivery)
     if attempt is None:
         return
+    # Asked last, right before the sending: whoever is back in the widget reads it there.
     if attempt.follows_widget and attempt.session_id and await is_open(delivery.tenant_id, attempt.session_id):
         await in_scope(delivery.tenant_id, _forgo, delivery, attempt)
         return
@@ -193,6 +195,7 @@ def _start(delivery: Delivery) -> _Attempt | None:
     if entry.sender == Sender.VISITOR or entry.kind not in _SENT:
         return None
     moment = now()
+    # The unique row is where the attempt is claimed, before anything is sent.
     row, _ = ChannelMessage.objects.select_for_update(no_key=True).get_or_create(
         thread=thread,
         direction=Direction.OUT,
@@ -209,6 +212,8 @@ def _start(delivery: Delivery) -> _Attempt | None:
         return None
     is_file = entry.kind == EntryKind.FILE
     safely = adapter.sends_files_twice_safely if is_file else adapter.sends_twice_safely
+    # An earlier attempt ended without an answer, so the provider may have sent it: twice would be worse than an error
+    # that is shown.
     if row.state == MessageState.SENDING and not safely:
         _end(row, MessageState.FAILED, "outcome_unknown")
         return None
@@ -238,6 +243,7 @@ def _forgo(delivery: Delivery, attempt: _Attempt) -> None:
 
 def _settle(delivery: Delivery, attempt: _Attempt, sent: Sent | NotSent) -> None:
     row = ChannelMessage.objects.select_for_update(no_key=True).filter(pk=attempt.row_id).first()
+    # Locked and read again: while the provider answered, the person may have written.
     thread = ChannelThread.objects.select_for_update(of=("self",), no_key=True).get(pk=UUID(delivery.message.subject))
     channel = Channel.objects.filter(pk=thread.channel_id)
     reference = {**sent.reference, **(attempt.reference if isinstance(sent, Sent) else {})}

@@ -44,6 +44,7 @@ def opened(token: str) -> tuple[VisitorFile, File[bytes]]:
         raise NotFound() from None
     tenant_id, channel_id, session_id, file_id = map(UUID, names)
     with tenant_scope(tenant_id):
+        # The link alone opens the file, so that turning the channel off has to end it.
         if not Channel.objects.filter(pk=channel_id, enabled=True).exists():
             raise NotFound()
         return file_of(session_id, file_id)

@@ -60,6 +60,7 @@ def ask_to_follow(session_id: UUID, *, address: str, origin: str) -> None:
     known = ChannelThread.objects.filter(channel=channel, session=session, follows_widget=True)
     if known.filter(peer=address, confirm_hash="").exists():
         return
+    # A link that was sent to another address before must not confirm that one now.
     known.exclude(confirm_hash="").delete()
     thread: ChannelThread = ChannelThread.objects.create(
         channel=channel,
@@ -109,6 +110,7 @@ def claim(channel: Channel, thread: ChannelThread, secret: str) -> bool:
     The person who made the link may not be the one who followed it: a raised level ends, and the widget that made it
     cannot resume the conversation.
     """
+    # Locked, so that a link which two people follow at once moves the conversation once.
     pending = _waiting(channel, secret).select_for_update(no_key=True).first()
     if pending is None or pending.session_id is None:
         return False
@@ -144,6 +146,7 @@ def confirm(secret: str) -> bool:
     if found is None or found.session_id is None:
         return False
     with tenant_scope(found.tenant_id):
+        # By the hash that was looked up: of two presses at once only one confirms.
         claimed = ChannelThread.objects.filter(pk=found.pk, confirm_hash=sha256_hex(secret), confirm_until__gt=now())
         if not claimed.update(confirm_hash="", confirm_until=None, proved_by=Proof.LINK):
             return False

@@ -61,6 +61,7 @@ def pieces(text: str, most: int) -> list[str]:
     be. A block of code that is cut goes on as one."""
     found, rest = [], text.strip()
     while _units(rest) > most:
+        # Counted as the providers count: a character beyond the basic plane is two units. Half of one is left out.
         head = rest.encode("utf-16-le")[: 2 * (most - len(_FENCE) - 1)].decode("utf-16-le", errors="ignore")
         cuts = (at + len(mark) for mark in _CUTS if (at := head.rfind(mark, len(head) // 3)) > 0)
         cut = next(cuts, len(head))

@@ -114,6 +114,7 @@ def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, object], int] |
 
 def _note_look(channel_id: UUID, version: int, kept: dict[str, object]) -> bool:
     """Store what a watch keeps. False for a channel that was changed or turned off since the watch began."""
+    # `version`: a watch that began with other settings must not go on with them.
     row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True, version=version).first()
     if row is None:
         return False

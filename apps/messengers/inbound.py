@@ -115,6 +115,7 @@ def note_receipts(tenant_id: UUID, channel_id: UUID, receipts: list[Receipt]) ->
         recently = now() - timedelta(minutes=1)
         for receipt in receipts:
             rows = sent.filter(external_id=receipt.external_id)
+            # The provider can report a message before our own answer with its id is committed.
             if not rows.exists() and sent.filter(state=MessageState.SENDING, changed_at__gt=recently).exists():
                 # It may be of a message whose id is being stored right now.
                 said = gettext("Too many requests. Please wait a moment.")
@@ -123,6 +124,7 @@ def note_receipts(tenant_id: UUID, channel_id: UUID, receipts: list[Receipt]) ->
                 failed = rows.filter(state__in=order[:2])
                 failed.update(state=MessageState.FAILED, problem=receipt.problem[:60], changed_at=now())
             elif receipt.state in order:
+                # Receipts arrive in any order: one that is late must not take a state back.
                 earlier = order[: order.index(receipt.state)]
                 rows.filter(state__in=earlier).update(state=receipt.state, changed_at=now())
 
@@ -162,6 +164,7 @@ def _is_flood(tenant_id: UUID, channel_id: UUID, message: Inbound) -> bool:
     nothing is refused while nothing can be counted. Raises `SilasError("rate_limited")` for what may come later."""
     most = settings.CHANNEL_LIMITS
     whose = f"channel:{tenant_id}:{channel_id}:{sha256_hex(message.sender or message.peer)[:32]}"
+    # More than any person writes is dropped for good; what is only too fast is refused and comes again.
     hour = Limit(f"{whose}:hour", most["sender_messages_a_minute"] * FLOOD_FACTOR, 60 * MINUTE)
     if isinstance(fixed_window.try_consume([hour], otherwise="channel_message_not_counted"), Limit):
         return True
@@ -245,6 +248,7 @@ def _place(channel_id: UUID, message: Inbound) -> tuple[Outcome | None, ChannelT
     if (problem := _begin(channel, thread, message)) is not None:
         return ignore(channel_id, message, problem, thread), None
     if not message.is_peer and thread.session is not None:
+        # Whoever writes from an address that is merely claimed must not act with what its owner has verified.
         levels.end(lock_session(thread.session.pk))
     _describe(channel, thread, message, adapter)
     return None, thread
@@ -269,6 +273,7 @@ def _rate(thread: ChannelThread, score: int) -> str:
 def _thread(channel: Channel, message: Inbound) -> ChannelThread:
     """The thread of the message, locked. One that belongs to another address is not continued: a new one begins."""
     thread = _locked(channel, message.key)
+    # The key of a thread may be known to others, such as everyone whom a mail was sent to.
     if thread is not None and thread.peer.casefold() != message.peer.casefold():
         thread = _locked(channel, f"{message.key[:180]}-{sha256_hex(message.peer.casefold())[:16]}")
         message = replace(message, key=f"{message.key[:180]}-{sha256_hex(message.peer.casefold())[:16]}")

@@ -103,6 +103,7 @@ async def connect(tenant_id: UUID, channel_id: UUID, *, webhook: str, actor: str
         found = dict(await adapter.connect(place, webhook))
     except NotSent as refusal:
         problem = refusal.code
+    # The provider was asked outside of any transaction; what it said is written afterwards, whatever it was.
     row = await in_scope(tenant_id, _note_connection, channel_id, problem, found, actor)
     if problem:
         raise SilasError(ErrorCode.CHANNEL_REFUSED, extra={"reason": problem})

@@ -36,10 +36,12 @@ class Webhook(View):
     def post(self, request: HttpRequest, kind: str, public_id: str) -> HttpResponse:
         address = address_key(address_of(request))
         there = Limit(f"channel_refused:{address}", 60, 60)
+        # The address alone proves nothing, but it names the channel whose secret the signature is checked with.
         channel = queries.channel_by_public_id(public_id)
         if channel is None or channel.kind != kind:
             return _refused(there, 404)
         most = ports.adapter_of(kind).largest_call
+        # Before the body is read into memory.
         if int(request.headers.get("Content-Length") or 0) > most:
             return _answer("too_large", 413)
         body = request.body
@@ -51,6 +53,7 @@ class Webhook(View):
             received = ports.adapter_of(kind).receive(request, body, place)
         except PermissionError:
             return _refused(there, 403)
+        # A signed body may still have any shape: providers change theirs, and a fault here must not repeat for ever.
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return _refused(there, 400)
         try:
@@ -85,6 +88,7 @@ class OneFile(View):
             answer = as_download(*file_links.opened(token))
         except NotFound:
             return _refused(Limit(f"channel_refused:{address_key(address_of(request))}", 60, 60), 404)
+        # The address is the key to the file, and would stand in the logs of whatever it leads to.
         answer["Referrer-Policy"] = "no-referrer"
         return answer
 

@@ -78,4 +78,5 @@ def _note(channel_id: UUID, problem: str) -> None:
 
 def _end(channel_id: UUID, message_id: UUID) -> None:
     _note(channel_id, "")
+    # The message held the secrets of a removed channel, which are kept nowhere else.
     QueueMessage.objects.filter(pk=message_id).update(payload=None)

@@ -35,6 +35,7 @@ def lacks_second_factor(session: SessionBase, user: User, tenant: Tenant) -> boo
 
     A company's provider asks for its own.
     """
+    # `ONLY_TENANT`: who came through the company's own provider has passed what that one asks for.
     return tenant.second_factor_required and not session.get(ONLY_TENANT) and not has_second_factor(user)
 
 

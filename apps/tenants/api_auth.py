@@ -130,6 +130,7 @@ def authenticate_bearer(token: str, *, audience: str = "") -> Caller:
     if is_access_token(token):
         return _caller_of_token(token, audience)
     key = api_key(token)
+    # One answer for unknown, expired and revoked keys: it tells nobody which keys there are.
     if key is None:
         raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Invalid API key."))
     note_api_key_use(key)
@@ -296,6 +297,7 @@ class ApiView(APIView):
         self._take_fields(request)
         scope = self.reading if request.method in SAFE_METHODS else self.writing
         self.caller = _caller(request, roles=roles_with(self.capability), scope=scope)
+        # Last: a request that is refused claims nothing.
         self._claim(request)
 
     @property
@@ -362,6 +364,7 @@ class ApiView(APIView):
         if response.status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR:
             return
         with tenant_scope(self.caller.tenant_id):
+            # A refused request wrote nothing, so its key may be used again by a corrected one.
             if response.status_code >= status.HTTP_400_BAD_REQUEST:
                 idempotency.give_up(self.request_digest)
                 return
@@ -377,6 +380,7 @@ def _body_digest(data: Any) -> str:
 
     def plain(value: Any) -> str:
         content = value if isinstance(value, bytes) else value.read()
+        # The view reads the file after this.
         if not isinstance(value, bytes):
             value.seek(0)
         return sha256_hex(content)
@@ -441,6 +445,7 @@ def _caller(
         raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Authentication required: an API key or a login."))
     opened = request.session.get(TENANT_IN_SESSION, "")
     memberships = access.memberships_in(request.session, request.user)
+    # The open company comes from the session and counts only while the person still is a member there.
     selected = next((row for row in memberships if str(row.tenant_id) == opened), None) or next(iter(memberships), None)
     if selected is None or selected.role not in roles:
         raise forbidden_role(roles)

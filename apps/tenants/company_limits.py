@@ -82,6 +82,7 @@ def _change(
 
 def _locked(model: type[_Row]) -> _Row:
     model.objects.get_or_create()
+    # A second read, because `get_or_create` locks no row that exists.
     row: _Row = model.objects.select_for_update(of=("self",), no_key=True).get()
     return row
 

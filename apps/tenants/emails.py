@@ -128,6 +128,7 @@ def _start_attempt(letter_id: UUID) -> tuple[Letter, EmailContent | None] | None
     """Count the attempt and compose the e-mail; the content is None if there is no recipient any more. Outside any
     scope, because an e-mail may concern several companies."""
     with transaction.atomic():
+        # The attempt is counted before the server is asked: a process that dies in between must not send for ever.
         letter = Letter.objects.select_for_update(no_key=True).filter(pk=letter_id, state=EmailState.WAITING).first()
         if letter is None:
             return None
@@ -138,6 +139,7 @@ def _start_attempt(letter_id: UUID) -> tuple[Letter, EmailContent | None] | None
 
 def _deliver(letter: Letter, content: EmailContent) -> None:
     with in_language(content.language):
+        # A line break in a subject would begin another header (header injection).
         subject = " ".join(str(content.subject).split())
         context = {**content.context, "subject": subject, "origin": letter.origin, "address": letter.address}
         text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", context) for form in ("txt", "html"))
@@ -158,6 +160,7 @@ def _settle(delivery: Delivery, letter: Letter, state: EmailState, code: str) ->
 
 def _end(letter_id: UUID, state: EmailState, code: str) -> None:
     if state == EmailState.FAILED:
+        # The id alone: an address is personal data and has no place in a log.
         _log.error("letter_given_up", extra={"letter": str(letter_id), "code": code})
     waiting = Letter.objects.filter(pk=letter_id, state=EmailState.WAITING)
     waiting.update(state=state, error_code=code[:60], ended_at=now())
@@ -175,6 +178,7 @@ def _locked(letter: Letter) -> EmailContent | None:
     user = _person(letter.address)
     if user is None:
         return None
+    # Once a letter, however often its sending is tried.
     if letter.attempts == 1:
         record_in_all_tenants(user, AuditEvent.LOGIN_LOCKED)
     return EmailContent(_("Failed attempts to log in to your account"), {}, user.language)

@@ -49,6 +49,7 @@ def setup_code(secret_key: str) -> str:
 
 def may_set_up(code: str, *, secret_key: str) -> bool:
     """Whether this code may create the first company. Outside any scope."""
+    # In constant time, so that the code cannot be guessed character by character.
     matches = hmac.compare_digest(code.encode("utf-8", "replace"), setup_code(secret_key).encode())
     return matches and not has_company()
 
@@ -107,6 +108,7 @@ def unfinished() -> FirstRun | None:
 
 def complete_step(run: FirstRun, step: str, *, actor: str) -> None:
     """Mark a screen as completed; the last one finishes the first run."""
+    # Under its lock: of two windows the second adds to what the first has stored.
     row = FirstRun.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
     if step in row.done:
         return

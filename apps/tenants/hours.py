@@ -96,6 +96,7 @@ def _offsets_on(day: date, zone: tzinfo) -> list[tuple[datetime, datetime, timed
     """The parts of a local day in UTC with the offset of each: two on a day on which daylight saving time begins or
     ends, else one."""
     begins, ends = (datetime.combine(day + timedelta(days=n), time(), zone).astimezone(UTC) for n in (0, 1))
+    # On the day of a change a local time alone would be counted with the wrong offset for a part of the day.
     before, after = _offset(begins, zone), _offset(ends, zone)
     if before == after:
         return [(begins, ends, before)]

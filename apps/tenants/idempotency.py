@@ -47,16 +47,19 @@ def claim(digest: str, *, body_digest: str, may_repeat: bool) -> StoredAnswer | 
     """
     rows = IdempotentRequest.objects.filter(digest=digest)
     rows.filter(created_at__lte=now() - KEPT).delete()
+    # The unique digest decides between two requests at once; the second waits here for the first one's commit.
     row, is_new = IdempotentRequest.objects.get_or_create(
         digest=digest, defaults={"body_digest": body_digest, "created_at": now()}
     )
     if is_new:
         return None
+    # Another request under the same key would get the answer to the first.
     if row.body_digest != body_digest:
         raise SilasError(ErrorCode.IDEMPOTENCY_KEY_REUSED)
     if row.status is None:
         if row.created_at > now() - RUNS_AT_MOST:
             raise SilasError(ErrorCode.REQUEST_IN_PROGRESS, extra={"retry_after": _RETRY_AFTER_SECONDS})
+        # By the time that was read: of two repetitions only one carries it out.
         if may_repeat and rows.filter(status=None, created_at=row.created_at).update(created_at=now()):
             return None
         raise SilasError(ErrorCode.OUTCOME_UNKNOWN)

@@ -22,6 +22,7 @@ def record_ping(deployment: Deployment, referer: str) -> None:
     scheme, _, rest = referer.partition("://")
     host = rest.partition("/")[0].partition("?")[0]
     origin = as_origin(f"{scheme}://{host}" if rest else "")
+    # Anyone can send this header: without the check a stranger could fill the table with origins.
     if not origin or origin not in deployment.allowed_origins:
         return
     moment = now()

@@ -94,6 +94,7 @@ def revoke(invitation_id: UUID, *, actor: str) -> None:
 def new_link(invitation_id: UUID) -> Link | None:
     """A new link for an open invitation, which voids the previous one; None if the invitation has ended."""
     token = secrets.token_urlsafe(32)
+    # Only the hash is stored: whoever reads the database holds no link.
     if not _open(invitation_id).filter(expires_at__gt=now()).update(hashed=sha256_hex(token)):
         return None
     return Link(Invitation.objects.get(pk=invitation_id), reverse("console-invitation", args=[token]))
@@ -120,12 +121,18 @@ def accept(invitation: Invitation, *, user: User | None = None, name: str = "", 
 
     Raises `SilasError`: `invitation_ended` 409, `not_yours` 409, `account_exists` 409, `member_exists` 409.
     """
+    # The link may have been passed on; it is for the person who reads that mailbox.
     if user is not None and user.email.lower() != invitation.email:
         raise SilasError(ErrorCode.NOT_YOURS, gettext("This invitation is for {email}.").format(email=invitation.email))
     if user is None and has_account(invitation):
         raise _ACCOUNT_EXISTS
     claimed = Invitation.objects.filter(
-        pk=invitation.pk, hashed=invitation.hashed, accepted_at=None, revoked_at=None, expires_at__gt=now()
+        # `hashed`: a link that was replaced while its page was open is void.
+        pk=invitation.pk,
+        hashed=invitation.hashed,
+        accepted_at=None,
+        revoked_at=None,
+        expires_at__gt=now(),
     )
     if not claimed.update(accepted_at=now()):
         raise SilasError(ErrorCode.INVITATION_ENDED)

@@ -17,6 +17,7 @@ def lock_owners() -> list[UUID]:
     owners = Membership.objects.select_for_update(of=("self",), no_key=True).filter(
         role=Role.OWNER, user__is_active=True
     )
+    # In one order for everyone, so that two callers cannot lock each other out.
     return list(owners.order_by("pk").values_list("pk", flat=True))
 
 

@@ -148,6 +148,7 @@ def _ask(session: SessionBase, purpose: str, *, user: User | None, rp_id: str, o
 
 def _spend(session: SessionBase, purpose: str, answered: str, *, user: User | None) -> dict[str, Any]:
     """Spend and return the session's last challenge, if this answers it and it is unanswered."""
+    # Taken out before it is checked: a wrong answer spends the challenge too.
     asked: dict[str, Any] = session.pop(_ASKED, {})
     try:
         signed = webauthn.base64url_encode(webauthn.read_challenge(answered))
@@ -156,6 +157,7 @@ def _spend(session: SessionBase, purpose: str, answered: str, *, user: User | No
     wanted = (purpose, str(user.pk) if user is not None else "", signed)
     if (asked.get("purpose"), asked.get("user"), asked.get("challenge")) != wanted or asked["until"] < time.time():
         raise NotBelieved(gettext("That took too long. Try again."))
+    # Two requests at once may both have read the session before either saved it; the cache lets one of them through.
     if not cache.add(f"login_passkey:{sha256_hex(signed)}", 1, settings.PASSKEY_SECONDS + 60):
         raise NotBelieved(gettext("This request was already answered."))
     return asked
@@ -172,6 +174,7 @@ def _expected(asked: dict[str, Any]) -> dict[str, Any]:
 def _passkey_of(answered: str, user: User | None) -> LoginPasskey:
     mine = LoginPasskey.objects.select_related("user").filter(user__is_active=True)
     mine = mine.filter(user_id=user.pk) if user is not None else mine
+    # The id is the browser's word: PostgreSQL refuses a NUL, and no id is longer.
     found = mine.filter(credential_id=str(json.loads(answered).get("id", ""))[:1400].replace("\0", "")).first()
     if found is None:
         raise NotBelieved(gettext("This passkey isn't registered here."))
@@ -190,6 +193,7 @@ def _count(passkey: LoginPasskey, counted: int) -> None:
     """Check the counter: if it does not rise, the key was copied; authenticators without a counter always send 0."""
     if (counted or passkey.sign_count) and counted <= passkey.sign_count:
         raise NotBelieved(gettext("This passkey may have been copied, so it was refused."), ErrorCode.PASSKEY_COUNTER)
+    # By the counter that was read: of two logins at once with one copied key only one counts.
     unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=counted, last_used_at=now()):
         raise NotBelieved(

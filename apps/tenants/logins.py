@@ -122,6 +122,7 @@ def forget(session: SessionBase) -> None:
 
 def keep_after_password_change(request: HttpRequest, user: User) -> None:
     """This session goes on under the new password and a new key; every other one ends."""
+    # Makes a new session key as well, so that whoever holds the old cookie is logged out (session fixation).
     update_session_auth_hash(request, user)
     request.session.save()
     if login_id := request.session.get(LOGIN, ""):
@@ -142,6 +143,7 @@ def shortened(address: str) -> str:
         found = ipaddress.ip_address(address)
     except ValueError:
         return ""
+    # A dual-stack server sees an IPv4 client as such an address.
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
         found = found.ipv4_mapped
     if isinstance(found, ipaddress.IPv4Address):
@@ -151,6 +153,7 @@ def shortened(address: str) -> str:
 
 def _end(rows: Any, user: User) -> int:
     with transaction.atomic():
+        # Locked, so that a login that ends twice at once is told and recorded once.
         ended = list(rows.select_for_update(no_key=True))
         for row in ended:
             _store(row.session_key).delete(row.session_key)

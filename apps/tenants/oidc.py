@@ -91,13 +91,16 @@ def claims_for(issuer: str, *, client_id: str, secret: str, code: str, back: str
     if not isinstance(token, str):
         raise _refused()
     said = _verified(token, issuer=issuer, client_id=client_id, keys=_fetched(_endpoint(found, "jwks_uri")))
+    # Binds the token to this browser's request, so that one of another login cannot be put in its place.
     if not secrets.compare_digest(str(said.get("nonce", "")).encode(), asked.nonce.encode()):
         raise _refused()
+    # A token for several clients is ours only if it was issued to us (OpenID Connect Core 3.1.3.7).
     if isinstance(said["aud"], list) and len(said["aud"]) > 1 and said.get("azp") != client_id:
         raise _refused()
     return Claims(
         subject=str(said["sub"])[:255],
         email=str(said.get("email") or "")[:254],
+        # `is True`: the text "false" would count as well.
         email_verified=said.get("email_verified") is True,
         name=" ".join(str(said.get("name") or "").split()),
     )
@@ -106,12 +109,14 @@ def claims_for(issuer: str, *, client_id: str, secret: str, code: str, back: str
 def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str, object]:
     try:
         header = jwt.get_unverified_header(token)
+        # Exactly one key: trying all of them would let the token choose what it is verified with.
         fitting = [key for key in jwt.PyJWKSet.from_dict(keys).keys if header.get("kid") in (None, key.key_id)]
         if header.get("alg") not in _ALGORITHMS or len(fitting) != 1:
             raise _refused()
         said: dict[str, Any] = jwt.decode(
             token,
             fitting[0],
+            # From our own list, never "none": the header is the sender's word (algorithm confusion).
             algorithms=[header["alg"]],
             audience=client_id,
             issuer=issuer,
@@ -126,6 +131,7 @@ def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str
 def _discovered(issuer: str) -> dict[str, object]:
     """The provider's own description; one that is of another issuer is none."""
     found = _fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    # A description that names another issuer could lead to that one's tokens (mix-up; OpenID Connect Discovery 4.3).
     if found.get("issuer") != issuer:
         raise _unreachable()
     return found

@@ -30,6 +30,7 @@ def store_picture(deployment: Deployment, kind: PictureKind, content: bytes, *, 
         raise SilasError(ErrorCode.PICTURE_KIND)
     if not all(LEAST_SIDE <= side <= MOST_SIDE for side in (header.width, header.height)):
         raise SilasError(ErrorCode.PICTURE_DIMENSIONS)
+    # Of two uploads at once the second adds to what the first has stored.
     locked, digest = lock_deployment(deployment.pk), sha256_hex(content)
     DeploymentPicture.objects.update_or_create(
         deployment=locked,

@@ -102,6 +102,7 @@ def _read_new_lines() -> None:
     path = settings.CHECKPOINTS_FILE
     try:
         stat = os.stat(path)
+        # A file that was replaced or shortened is read from its beginning.
         start = _place.offset if (path, stat.st_ino) == _place[:2] and stat.st_size >= _place.offset else 0
         if start == stat.st_size:
             return
@@ -113,6 +114,7 @@ def _read_new_lines() -> None:
             _log.error("policy_pins_unreadable: %s", error.strerror)
         _place = _Place(path, 0, 0)
         return
+    # A line that is being written is read once it is whole.
     whole = fresh[: fresh.rfind(b"\n") + 1]
     _place = _Place(path, stat.st_ino, start + len(whole))
     for line in whole.splitlines():
@@ -133,6 +135,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _verify_lines(tenant_id: UUID) -> None:
     for row in _unread.pop(str(tenant_id), []):
         fields = {name: value for name, value in row.items() if name != "certificate"}
+        # Whoever can write the file but has no signing key cannot raise or lower a pin.
         if not trust.is_certified(CERTIFICATE, fields, row["certificate"]):
             continue
         age = (now() - datetime.fromisoformat(row["at"])).total_seconds()

@@ -99,6 +99,7 @@ def report_untrusted(kind: str, name: str, problem: str) -> None:
     """Log and audit that a policy did not verify, once per process for the same problem."""
     tenant_id = current_tenant_id()
     with _lock:
+        # Policy is read with every message: one forged row would otherwise fill the log and the audit chain.
         if (tenant_id, kind, name, problem) in _reported or len(_reported) >= _MOST_REPORTED:
             return
         _reported.add((tenant_id, kind, name, problem))
@@ -132,6 +133,7 @@ def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Ma
     def deleted(instance: Any, **_: Any) -> None:
         remove_item(kind, str(instance.pk))
 
+    # `weak=False`: nothing else refers to these functions, and Django would forget them.
     post_save.connect(saved, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:saved")
     post_delete.connect(deleted, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:deleted")
 
@@ -227,9 +229,11 @@ def _compared_with_pin(tenant_id: UUID, kind: PolicyKind, version: int, text: st
     if pin is None:
         return "unpinned"
     if version < pin.version:
+        # For a moment an older version may be one that a transaction read before the newer was committed.
         return "old" if time.monotonic() - pin.since > policy_pins.OVERTAKEN_SECONDS else ""
     if version == pin.version:
         return "" if policy_pins.digest_of(text) == pin.digest else "old"
+    # A version of this very transaction may yet be rolled back, and a pin above it could never be reached again.
     if not current_scope().counted.get("policy_sealed"):
         policy_pins.learn(tenant_id, kind, version, text)
         if settings.SILAS_SIGNING_KEY:

@@ -92,6 +92,7 @@ def try_model(model: str, credential: str | None) -> ModelTest:
         return ModelTest(usage=asyncio.run(check_model(model, key=credential)))
     except ProviderFailed as failed:
         return ModelTest(_message(failed))
+    # The server is the customer's and may answer anything; its answer ends the test, not the request.
     except (ShapeBroken, RuntimeError, ValueError, TypeError, AttributeError, LookupError) as failed:
         message = gettext("The provider's answer could not be read (%(reason)s).")
         return ModelTest(message % {"reason": type(failed).__name__})

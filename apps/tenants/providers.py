@@ -91,9 +91,11 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
 
     Raises `SilasError`, 403: `provider_not_a_member`, `provider_unverified`, `provider_domain`, `provider_account`.
     """
+    # By subject, never by address: an address may be given to another person later.
     known = ProviderAccount.objects.filter(issuer=provider.issuer, subject=claims.subject).select_related("user")
     account: ProviderAccount | None = known.first()
     user = account.user if account else _newcomer(provider, claims)
+    # A company must not be able to log in as the operator of the installation.
     if not user.is_active or user.is_superuser or user.is_staff:
         raise _no(
             ErrorCode.PROVIDER_ACCOUNT,
@@ -136,6 +138,7 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
         message = gettext("Enter up to 20 domains of your members' email addresses, such as example.com.")
         raise SilasError(ErrorCode.INVALID_PROVIDER, message)
+    # Otherwise whoever can add people at the provider could make themselves owners here.
     if default_role not in Role.values or default_role == Role.OWNER:
         raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("New members can be approvers, agents or viewers."))
     return {"issuer": plain, "client_id": client_id.strip(), "domains": named, "default_role": default_role}

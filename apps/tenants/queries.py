@@ -80,6 +80,7 @@ def api_key(key: str) -> ApiKey | None:
     with lookup_scope(hashed):
         known = Q(hashed=hashed) | Q(previous_hashed=hashed, previous_until__gt=now())
         row: ApiKey | None = ApiKey.objects.select_related("tenant").filter(known).first()
+        # Expiry and revocation on the row, so that they hold for both secrets of a rotation.
         return row if row and row.is_active else None
 
 

@@ -32,6 +32,7 @@ class _ResetTokens(PasswordResetTokenGenerator):
     key_salt = "apps.tenants.resets"
 
     def check_token(self, user: User | None, token: Any) -> bool:
+        # Django's own limit is a setting for all of its tokens, in days.
         return super().check_token(user, token) and self._age(token) <= GOOD_FOR.total_seconds()
 
     def _age(self, token: str) -> int:
@@ -52,6 +53,7 @@ def path_of(user: User) -> str:
 def person_of(who: str, token: str) -> User | None:
     """Whose link this is; None for every dead one."""
     try:
+        # Any bytes may come in the address.
         user = User.objects.filter(pk=UUID(urlsafe_base64_decode(who).decode()), is_active=True).first()
     except ValueError:
         return None

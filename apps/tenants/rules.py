@@ -115,6 +115,7 @@ def redirects_problem(addresses: Collection[str]) -> str:
 
 
 def _is_redirect(address: str) -> bool:
+    # Backslashes and control characters are read differently by browsers than here (open redirect).
     if not re.fullmatch(r"[\x21-\x7e]+", address) or len(address) > LONGEST_REDIRECT or "\\" in address:
         return False
     try:
@@ -138,6 +139,7 @@ def _differs_in_port(address: str, known: str) -> bool:
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
         return False
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    # Compared as text but for the port, since a parser could call two different addresses equal.
     start, rest = f"http://{host}", known[len(f"http://{parts.netloc}") :]
     return re.fullmatch(rf"{re.escape(start)}:[0-9]{{1,5}}{re.escape(rest)}", address) is not None
 
@@ -268,6 +270,7 @@ def identity_key_problem(algorithm: str, public_key: str) -> str:
     """HS256 secrets are generated here; other algorithms need a public key, and no other kind of PEM."""
     if algorithm == IdentityAlgorithm.HS256:
         return gettext("The HS256 secret is generated here. Leave this empty.") if public_key.strip() else ""
+    # Before it is parsed: a private key must not be stored, and its owner has to know that it is exposed.
     if "PRIVATE KEY" in public_key:
         return gettext(
             "This is a private key, which is now exposed. Create a new key pair and enter only its public key."

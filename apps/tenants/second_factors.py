@@ -148,6 +148,7 @@ def _step_of(row: Totp, code: str) -> int | None:
     """To which step of time the code belongs: this one, or one beside it."""
     typed, totp = "".join(code.split()), pyotp.TOTP(_secret(row))
     here = int(now().timestamp()) // _STEP_SECONDS
+    # In constant time, so that a code is not guessed digit by digit.
     steps = [here + aside for aside in _STEPS_ASIDE]
     return next((step for step in steps if compare_digest(totp.generate_otp(step).encode(), typed.encode())), None)
 

@@ -70,5 +70,6 @@ def _fresh(sealed: bytes, belongs_to: str) -> bytes | None:
         return None
     try:
         return seal_secret(unseal_secret(sealed, belongs_to=belongs_to), belongs_to=belongs_to)
+    # A value that no key opens must not stop the rotation of all the others.
     except SilasError:
         return None

@@ -82,6 +82,7 @@ def create_tenant(
 ) -> NewMember:
     """Create a tenant with its first owner. Raises `SilasError("tenant_exists")` 409, 422 `unknown_timezone`."""
     _check_zone(timezone)
+    # The tenant's scope has to set its values in the outermost transaction.
     with transaction.atomic(savepoint=False):
         tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name, "timezone": timezone})
         if not is_new:
@@ -179,6 +180,7 @@ def set_first_password(user: User, password: str) -> bool:
     """
     before = user.password
     user.set_password(password)
+    # By the password that was read: two uses of one link cannot both set it.
     return User.objects.filter(pk=user.pk, password=before).update(password=user.password) == 1
 
 
@@ -266,6 +268,7 @@ def create_api_key(
         "scopes": sorted(scopes),
         "expires_at": expires_at,
     }
+    # The id is made of the request, so that the primary key decides between two copies of it.
     marked = uuid5(current_tenant_id(), f"api_key:{once}") if once else uuid4()
     row, is_new = ApiKey.objects.get_or_create(pk=marked, defaults=new)
     if not is_new:
@@ -279,6 +282,7 @@ def rotate_api_key(row: ApiKey, *, overlap: timedelta = timedelta(0), actor: str
     older one ends at once. Raises `NotFound` for another tenant's key and `SilasError("api_key_ended")` 409."""
     key, until = _new_api_key(), now() + min(overlap, LONGEST_OVERLAP)
     rows = ApiKey.objects.filter(pk=row.pk)
+    # From the row itself, in the one statement: two rotations at once cannot both keep the same secret alive.
     previous = {"previous_hashed": F("hashed"), "previous_until": until} if overlap else {}
     cleared = {"previous_hashed": None, "previous_until": None}
     rotated = rows.filter(Q(expires_at=None) | Q(expires_at__gt=now()), revoked_at=None).update(

@@ -42,6 +42,7 @@ def seal(secret: bytes, *, belongs_to: str) -> bytes:
     """Seal with the tenant's active data key, which is created with the first secret."""
     key = _active()
     sealed = seal_with(_opened(key), secret, belongs_to=_place(belongs_to))
+    # The key's number stands in front, so that older values open after a rotation.
     return _VERSION + key.number.to_bytes(_HEAD - 1) + sealed
 
 
@@ -109,4 +110,5 @@ def _key_place(number: int) -> str:
 
 
 def _place(belongs_to: str) -> str:
+    # Part of the seal: a value copied to another tenant's row does not open there.
     return f"{current_tenant_id()}:{belongs_to}"

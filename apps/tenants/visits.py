@@ -26,6 +26,7 @@ def record_visit(user: User) -> None:
     if visit is None:
         Visit.objects.bulk_create([Visit(user=user, since=at, last_at=at)], ignore_conflicts=True)
     elif visit.last_at < at - GAP:
+        # By the time that was read: of two pages at once only one begins the visit.
         same = Visit.objects.filter(pk=visit.pk, last_at=visit.last_at)
         same.update(before=F("last_at"), since=at, last_at=at)
     elif visit.last_at < at - _UPDATE_EVERY:

@@ -66,6 +66,7 @@ def set_policy(
     problems = _problems(channels, people, verified_days)
     if problems:
         raise SilasError(ErrorCode.CHANNEL_SETTINGS, extra={"fields": problems})
+    # Of two first saves at once the second inserts nothing and waits for the lock below.
     CardPolicy.objects.bulk_create([CardPolicy()], ignore_conflicts=True)
     row: CardPolicy = CardPolicy.objects.select_for_update(of=("self",), no_key=True).get()
     if versions and str(row.version) not in versions:
@@ -105,6 +106,7 @@ def link(channel: Channel, message: Inbound) -> ApproverAccount | None:
     if not adapter.carries_cards or adapter.proof != Proof.PROVIDER or not message.sender:
         return None
     code = _code_of(message.text)
+    # Deleted before it is used: of two accounts that send it at once only one is linked.
     if code is None or not AccountCode.objects.filter(pk=code.pk).delete()[0]:
         return None
     if role_of(code.user) not in APPROVING_ROLES:
@@ -160,6 +162,7 @@ def _code_of(text: str) -> AccountCode | None:
     if found is None:
         return None
     code = "LINK-" + "-".join(found.groups()).upper()
+    # The hash is keyed by the member, so that each waiting code is tried; compared in constant time.
     waiting = AccountCode.objects.select_related("user").filter(expires_at__gt=now())
     return next((row for row in waiting if constant_time_compare(row.hashed, _hashed(row.user_id, code))), None)
 

@@ -162,6 +162,7 @@ def _prepare(card_id: UUID) -> list[_Step]:
     if rule is None:
         notices.filter(state=NoticeState.WAITING).update(state=NoticeState.FAILED, problem="turned_off")
     allowed = {user.pk for user in eligible_approvers(card) if user.is_active}
+    # Messages to an account that was unlinked meanwhile are no longer updated: it may be somebody else's now.
     linked = set(ApproverAccount.objects.values_list("channel_id", "account"))
     for notice in notices.exclude(state=NoticeState.FAILED):
         known = notice.channel_id is None or (notice.channel_id, notice.account) in linked
@@ -197,6 +198,7 @@ def _add(reached: Sequence[tuple[User, ApproverAccount | None]], card: Card, mom
         )
         for user, account in reached
     ]
+    # A member gets a card once in a channel, however often this job runs.
     CardNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
@@ -248,6 +250,7 @@ def _settle(step: _Step, outcome: Sent | NotSent) -> None:
 
 def _next_due(card_id: UUID) -> datetime | None:
     """When something is to be sent or updated next."""
+    # A change of the card that commits later moves this job again; one before is seen here.
     card = lock_card(card_id)
     # Wait for a transaction that ends a wait: it changes the row, and then moves this job, which is leased now.
     list(CardQuestion.objects.select_for_update(no_key=True).filter(card=card, ended_at=None))

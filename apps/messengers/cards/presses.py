@@ -83,6 +83,7 @@ def _decide(channel_id: UUID, press: Press) -> str:
         notice, choice = _notice(account, press)
         card = queries.get_card(notice.card_id)
         _require_allowed(card, account, choice)
+        # What the message showed when it was sent: a card that has changed since then is not decided.
         outcome = answer_card(card.pk, user=account.user, choice=choice, face=notice.face)
         if isinstance(outcome, Decision | None):
             data = {"channel": str(channel_id), "kind": account.channel.kind, "account": str(account.pk)}
@@ -94,6 +95,7 @@ def _notice(account: ApproverAccount, press: Press) -> tuple[CardNotice, str]:
     """The message of this very account that was pressed, and the choice."""
     found = _VALUE.fullmatch(press.value)
     own = CardNotice.objects.filter(channel_id=account.channel_id, account=account.account, user=account.user)
+    # The message itself counts, not the value of its button, which can be copied into another one.
     notice = own.filter(pk=UUID(found[1]), external_id=press.message_id).first() if found else None
     if found is None or notice is None:
         raise SilasError(ErrorCode.CARD_FORWARDED)

@@ -190,6 +190,7 @@ class EmailAdapter(Adapter):
             raise PermissionError
         digest = hmac.new(secret.encode(), f"{name}.{stamp}.".encode() + body, hashlib.sha256).digest()
         given = _SIGNED.findall(request.headers.get("webhook-signature", ""))
+        # In constant time. A provider that changes its secret signs with both for a while.
         if not any(hmac.compare_digest(intake.base64_of(digest), each) for each in given):
             raise PermissionError
         return Received(raw=body)
@@ -234,13 +235,16 @@ def compose(place: Place, message: Outbound) -> EmailMessage:
     token = f"+{place.key}" if place.settings["plus"] == "yes" and place.key else ""
     mail["Reply-To"] = f"{local}{token}@{domain}"
     mail["Date"] = formatdate()
+    # The same at each attempt: mailboxes show a mail that comes twice once.
     mail["Message-ID"] = f"<{uuid5(NAMESPACE_URL, message.once).hex}@{domain}>" if message.once else make_msgid()
     if last := place.reference.get("last"):
         mail["In-Reply-To"] = f"<{last}>"
         known = [*reversed(place.reference.get("ids", [])), last]
         mail["References"] = " ".join(f"<{each}>" for each in dict.fromkeys(known))
+    # Our own mails are recognised by it when they come back (mail loop).
     mail["X-Silas-Channel"] = place.public_id
     if not message.author:
+        # Other programs must not answer it (RFC 3834).
         mail["Auto-Submitted"] = "auto-replied"
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content(plain)

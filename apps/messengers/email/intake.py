@@ -90,6 +90,7 @@ def _content(mail_id: UUID) -> bytes | None:
 
 
 def _hand_over(mail_id: UUID, found: str, files: bytes) -> None:
+    # A second delivery of the job inserts nothing.
     ReadMail.objects.bulk_create([ReadMail(mail_id=mail_id, found=found, files=files)], ignore_conflicts=True)
     enqueue(Kind.CHANNEL_INBOUND, scope_id=mail_id, payload={"mail": True})
 
@@ -214,6 +215,7 @@ def _token(channel: Channel, mail: Mail) -> str:
         for name, _, host in (address.rpartition("@") for address in mail.recipients)
         if host == domain and name.startswith(f"{local}+")
     ]
+    # The token alone is not enough: anyone to whom the mail was forwarded knows it.
     rows = ChannelThread.objects.filter(channel=channel, key__in=tokens, peer__iexact=mail.sender, confirm_hash="")
     return rows.values_list("key", flat=True).first() or ""
 

@@ -40,6 +40,7 @@ def read(data: bytes) -> tuple[dict[str, Any], bytes]:
     text, files = _parts(mail)
     answer: dict[str, Any] = {
         "message_id": _first_id(mail, "Message-ID") or f"sha256:{hashlib.sha256(data).hexdigest()}",
+        # Of several senders nobody knows which one is meant, and programs choose different ones.
         "sender": addresses[0] if len(addresses) == 1 else "",
         "name": names[0] if names else "",
         "recipients": [
@@ -91,6 +92,7 @@ def _first_id(mail: EmailMessage, name: str) -> str:
 def _parts(mail: EmailMessage) -> tuple[str, list[tuple[str, bytes]]]:
     """The text that a person reads, and the files. Forwarded mails inside are files and stay unopened."""
     plain, html, files = "", "", []
+    # Bounded, since a small mail can have very many parts.
     for number, part in enumerate(mail.walk()):
         if number >= MAX_PARTS:
             break
@@ -130,6 +132,7 @@ def _from_html(html: str) -> str:
     if not html:
         return ""
     try:
+        # Deeply nested markup exhausts the stack of the parsers below.
         require_shallow(html[:500_000])
         visible = nh3.clean(html[:500_000], tags=nh3.ALLOWED_TAGS - _UNREAD, attributes={}, clean_content_tags=_UNREAD)
         return parse_html(visible.encode(), "mail").text

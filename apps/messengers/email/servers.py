@@ -140,6 +140,7 @@ class Mailbox:
             with contextlib.suppress(TimeoutError):
                 has_news = self._line(box).rstrip().endswith(b" EXISTS")
         box.sock.settimeout(SECONDS)
+        # Without it the server takes the next command for a part of the wait.
         box.send(b"DONE\r\n")
         while not self._line(box).startswith(_IDLE):
             pass
@@ -170,6 +171,7 @@ def _uids(box: imaplib.IMAP4, first: int) -> list[int]:
 def _fetch(box: imaplib.IMAP4, uid: int) -> Fetched:
     _, data = box.uid("FETCH", str(uid), "(RFC822.SIZE)")
     size = _SIZE.search(b" ".join(part for part in data if isinstance(part, bytes)))
+    # Asked before it is fetched, so that a huge mail costs no memory.
     if size is None or int(size[1]) > MAX_BYTES:
         return Fetched(uid, None)
     _, data = box.uid("FETCH", str(uid), "(BODY.PEEK[])")
@@ -252,6 +254,7 @@ class _CheckedSMTP(smtplib.SMTP):
 
 class _CheckedSMTPS(smtplib.SMTP_SSL):
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        # The certificate is still that of the name, though the checked address is called.
         return self.context.wrap_socket(_connect(host, port, timeout), server_hostname=host)
 
 

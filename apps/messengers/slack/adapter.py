@@ -98,6 +98,7 @@ class SlackAdapter(Adapter):
     async def fetch(self, place: Place, message: Inbound) -> Inbound:
         files = []
         for file in message.files:
+            # The token goes with the request: a forged address would be given it.
             if not _is_slacks(file.ref):
                 continue
             answer = await call(
@@ -159,6 +160,7 @@ async def _send_file(place: Place, file: OutboundFile) -> Sent:
 def _check_signature(request: HttpRequest, body: bytes, secret: str) -> None:
     """Raises `PermissionError` unless Slack signed exactly this body within the last minutes."""
     moment = request.headers.get("X-Slack-Request-Timestamp", "")
+    # An old call could be sent again by whoever saw it (replay).
     if not moment.isascii() or not moment.isdecimal() or abs(time.time() - int(moment[:20])) > SIGNATURE_SECONDS:
         raise PermissionError("the time of the call is missing or old")
     given = request.headers.get("X-Slack-Signature", "")

@@ -123,6 +123,7 @@ class SmsAdapter(Adapter):
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         form = parse_qsl(body.decode(), keep_blank_values=True)
+        # Behind a proxy the address of the request may differ from the one that the provider signed.
         url = str(place.settings.get("webhook") or request.build_absolute_uri())
         given = request.headers.get("X-Twilio-Signature", "")
         if not hmac.compare_digest(given.encode(), signature(place.secrets["token"], url, form).encode()):

@@ -185,6 +185,7 @@ def _check_token(header: str, told: Mapping[str, object], place: Place) -> None:
     """Raises `PermissionError` unless the Bot Framework issued the token for this app and this activity's address."""
     scheme, _sep, token = header.partition(" ")
     service = str(told["serviceUrl"])
+    # The answer, with the app's token, goes to the address that the call names.
     if scheme != "Bearer" or not _is_microsofts(service):
         raise PermissionError("no token, or an address that is not Microsoft's")
     try:

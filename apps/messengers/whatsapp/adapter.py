@@ -205,6 +205,7 @@ def _challenge(request: HttpRequest, token: str) -> HttpResponse:
     given, challenge = request.GET.get("hub.verify_token", ""), request.GET.get("hub.challenge", "")
     if request.GET.get("hub.mode") != "subscribe" or not hmac.compare_digest(given.encode(), token.encode()):
         raise PermissionError("the verify token is wrong")
+    # It is sent back as it came, and must not become markup in a browser (reflected XSS).
     if not re.fullmatch(r"[0-9A-Za-z_-]{1,200}", challenge):
         raise ValueError("the challenge is none of Meta's")
     return HttpResponse(challenge, content_type="text/plain")
@@ -279,6 +280,7 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
     try:
         told = await _ask("GET", place, quote(file.ref, safe=""))
         url = str(told.get("url", ""))
+        # The token goes with the request: it is given to nobody but Meta.
         if int(told.get("file_size") or 0) > MOST_FILE_BYTES or not _is_metas(url):
             return InboundFile(file.name)
     except NotSent as refused:

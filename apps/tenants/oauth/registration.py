@@ -71,6 +71,7 @@ def _asked(body: bytes) -> dict[str, object]:
 def _name(asked: dict[str, object]) -> str:
     """The name that members read on the page of consent: one line that shows all of its characters."""
     name = asked.get("client_name", DEFAULT_NAME)
+    # A stranger chooses this name, and a member reads it when asked for consent (phishing).
     if not isinstance(name, str) or len(name) > LONGEST_NAME or has_hidden_characters(name) or not name.isprintable():
         raise RefusedRegistration("invalid_client_metadata", f"client_name: a line of {LONGEST_NAME} characters.")
     return " ".join(name.split()) or DEFAULT_NAME

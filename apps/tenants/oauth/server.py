@@ -88,6 +88,7 @@ def check_authorization(app: OAuthApp, uri: str, *, origin: str, issuer: str) ->
     except ValueError:
         raise InvalidRedirect from None
     given = request.redirect_uri or ""
+    # Of two values ours and the browser's idea of the right one may differ (parameter pollution).
     if {"client_id", "redirect_uri"} & duplicates or not is_registered_redirect(given, app.redirect_uris):
         raise InvalidRedirect
     try:
@@ -148,6 +149,7 @@ def _response(create: Callable[..., Any], uri: str, body: str, headers: Mapping[
 
 def _code_grant(validator: RequestValidator) -> AuthorizationCodeGrant:
     grant = AuthorizationCodeGrant(validator)
+    # oauthlib also knows "plain", which protects nothing once the request was seen.
     grant._code_challenge_methods = {"S256": code_challenge_method_s256}
     return grant
 
@@ -183,6 +185,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         if self.app is None or client_id != self.app.client_id or not self.app.is_confidential:
             return False
         request.client = self.app
+        # In constant time, and over hashes of equal length.
         return hmac.compare_digest(sha256_hex(secret), self.app.hashed_secret)
 
     def authenticate_client_id(self, client_id: str, request: Request, *args: object, **kwargs: object) -> bool:
@@ -233,6 +236,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
             return False
         request.scopes = [scope for scope in self._grant.scopes if scope in client.scopes]
         request.user = self._grant.user_id
+        # A token for one resource must not be turned into one for another (RFC 8707).
         if not self._is_audience(request):
             raise CustomOAuth2Error("invalid_target", request=request)
         return request.code_verifier is None or _VERIFIER.fullmatch(request.code_verifier) is not None

@@ -212,6 +212,7 @@ def grant_access(
     get_app(app.pk, lock=True)
     moment, code = now(), _new("oac")
     unused = OAuthGrant.objects.filter(app=app, user=user, code_used_at=None, code_expires_at__lt=moment)
+    # Consents whose code was never fetched, or each try of an app would leave one.
     unused.delete()
     OAuthGrant.objects.create(
         app=app,
@@ -263,6 +264,7 @@ def lock_code(app: OAuthApp, code: str) -> OAuthGrant | None:
     grant: OAuthGrant | None = rows.first()
     if grant is None:
         return None
+    # Whoever sends it the second time is either a thief or the victim: all tokens of the code end (RFC 6749, 4.1.2).
     if grant.code_used_at is not None:
         end_grant(grant, reason="code_replayed", actor="system")
         return None
@@ -277,10 +279,12 @@ def lock_refresh_token(app: OAuthApp, token: str) -> OAuthToken | None:
     ).first()
     if row is None:
         return None
+    # The same for a refresh token that was already exchanged (RFC 9700, 4.14.2).
     if row.used_at is not None:
         end_grant(row.grant, reason="refresh_replayed", actor="system")
         return None
     user = row.grant.user
+    # A refresh must not outlive the membership.
     is_member = user is not None and user.is_active and role_of(user) is not None
     return row if is_member and _expires_after_now(row.expires_at) else None
 

@@ -128,6 +128,7 @@ def _seconds_to_wait_for_registration(request: HttpRequest, deployment: Deployme
         Limit(f"oauth-register-of:{deployment.tenant_id}", MOST_REGISTRATIONS_HERE, 3600),
     ):
         standing = fixed_window.try_count(limit, otherwise="oauth_registration_not_counted")
+        # Registration is open to strangers: uncounted it would be unlimited (fail closed).
         if not isinstance(standing, Standing):
             return 60
         if standing.left < 0:
@@ -166,5 +167,6 @@ def _answer(request: HttpRequest, respond: Callable[..., server.Response]) -> Ht
     response = HttpResponse(answer.body, status=answer.status, content_type="application/json")
     for name, value in answer.headers.items():
         response[name] = value
+    # Tokens must not stay in a cache (RFC 6749, 5.1).
     response["Cache-Control"] = "no-store"
     return response
