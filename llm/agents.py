@@ -58,6 +58,7 @@ async def run_proxy(
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     decision = run.output if isinstance(run.output, RouteDecision) else _to_planner(briefing)
     if decision.response is not None:
+        # The proxy only answers: a plan of its own would pass the planner by.
         answer = drop_unverified(decision.response, briefing.quotable).model_copy(update={"plan_action": None})
         decision = decision.model_copy(update={"response": answer})
     return replace(run, output=decision)
@@ -168,6 +169,7 @@ def _requested_calls(output: Answer | None) -> tuple[PlannedCall, ...]:
     if not isinstance(output, DeferredToolRequests):
         return ()
     calls = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))
+    # NaN and infinity come through some providers' readers and could not be hashed.
     return tuple(call for call in calls if is_plain_json(call.args))
 
 

@@ -116,6 +116,7 @@ class Attempts:
                 try:
                     return await self._stream(model, instructions, prompt, usage)
                 finally:
+                    # Of a try that failed as well: what it asked for matters, not how it ended.
                     self.wishes += [name for name in called_tools(messages) if self._is_a_wish(name)]
         finally:
             if model is not grounded_model():

@@ -31,6 +31,7 @@ def locate(citation: Citation, passages: Iterable[Passage]) -> Citation | None:
 
 def cite(passage: Passage, quote: str) -> Citation:
     """`quote`, which `passage` contains, with its byte offsets in the stored document version."""
+    # Offsets count bytes of the stored UTF-8, an index counts characters.
     start = passage.start + len(passage.quote[: passage.quote.index(quote)].encode())
     return Citation(
         quote=quote,

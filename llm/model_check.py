@@ -63,6 +63,7 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
         max_bytes=_MOST_BYTES,
         step_seconds=SECONDS,
         headers=headers,
+        # The key goes with the request: it is sent to no other host.
         only=base,
         accept_gzip=True,
     )
@@ -81,6 +82,7 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
         raise ProviderFailed("answer_unreadable") from None
     rows = listed.get("data") if isinstance(listed, dict) else None
     names = {row.get("id") for row in rows if isinstance(row, dict)} if isinstance(rows, list) else set()
+    # The list is a server's word and is shown in a form.
     plain = (name for name in names if isinstance(name, str) and 0 < len(name) <= 120 and name.isprintable())
     return sorted(plain)[:MOST_MODELS]
 

@@ -29,6 +29,7 @@ def with_background(application: Any) -> _Application:
     """Wrap the ASGI application so that the first connection starts this process's loops."""
 
     async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        # Daphne has no lifespan events, so the first connection starts the loops.
         if not _running:
             _start()
         await application(scope, receive, send)

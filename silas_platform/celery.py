@@ -65,6 +65,7 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
         refuse_wrong_keys(queues)
         _check_database_with_retry(trusted=queues == [Worker.TRUSTED])
     except (ImproperlyConfigured, psycopg.Error) as refusal:
+        # Celery only logs what a receiver raises, and starts anyway.
         raise SystemExit(str(refusal)) from None
 
 

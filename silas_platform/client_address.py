@@ -33,6 +33,7 @@ def client_address(headers: Iterable[bytes], *, trusted: int) -> str:
     "" when the header has too few entries or no valid address there: the connection's own address applies then.
     """
     entries = b",".join(headers).decode("latin-1").split(",")
+    # Counted from the right: what stands further left may be the client's own forgery.
     return _address(entries[-trusted].strip()) if len(entries) >= trusted else ""
 
 

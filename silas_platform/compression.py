@@ -18,6 +18,7 @@ class CompressionMiddleware(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         kind = response.get("Content-Type", "")
+        # Secrets that are shown once are answers to POST requests (BREACH).
         if request.method != "GET" or response.streaming or not kind.startswith(_KINDS):
             return response
         return super().process_response(request, response)

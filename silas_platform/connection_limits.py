@@ -66,6 +66,7 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
     def connectionLost(self, reason: object) -> None:
         _unregister(self.transport)
         self.resumeProducing()
+        # A socket that ended before any answer never authenticated: many of them are a flood.
         if not (self._was_answered or self.is_cut_off or is_own_machine(self.address)):
             name = address_key(self.address)
             if not _unanswered().take(name):
@@ -255,6 +256,7 @@ _by_peer: Counter[str] = Counter()
 def _register(transport: Any) -> bool:
     """Count the connection; False when there is no room for it, in total or from this peer."""
     peer = str(getattr(transport.getPeer(), "host", ""))
+    # Behind a proxy all clients share one peer, so that only the total is limited.
     is_shared_peer = bool(settings.TRUSTED_PROXIES) or is_own_machine(peer)
     if len(_open) >= _max_connections() or not (is_shared_peer or _by_peer[peer] < settings.ADDRESS_CONNECTIONS):
         return False

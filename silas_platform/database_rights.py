@@ -94,6 +94,7 @@ def _statements(
     for signature, name, is_trigger, _ in functions:
         callers = [] if is_trigger else [WEB, *([WORKERS] if name in WORKERS_CALL else [])]
         statements.append(f"ALTER FUNCTION {signature} SET search_path = {SEARCH_PATH}")
+        # PostgreSQL grants it to everyone when a function is made.
         statements.append(f"REVOKE EXECUTE ON FUNCTION {signature} FROM PUBLIC, {WEB}, {WORKERS}")
         if callers:
             statements.append(f"GRANT EXECUTE ON FUNCTION {signature} TO {', '.join(callers)}")

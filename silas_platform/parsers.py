@@ -14,5 +14,6 @@ class JSONParser(AnyJSONParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         try:
             return super().parse(stream, media_type, parser_context)
+        # Any client could otherwise provoke an error 500.
         except RecursionError:
             raise ParseError("JSON parse error - it is nested too deeply") from None

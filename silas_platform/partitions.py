@@ -84,6 +84,7 @@ def make() -> list[str]:
         cursor.execute(AS_OWNER)
         for each in misplaced:
             cursor.execute(f"ALTER TABLE {each.table} DETACH PARTITION {each.name}")
+            # Its name is taken by the new default partition.
             cursor.execute(f"ALTER TABLE {each.name} RENAME TO {each.name}_old")
         cursor.execute("SELECT partitions_extend()")
         (made,) = cursor.fetchone()

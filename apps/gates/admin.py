@@ -76,6 +76,7 @@ class GateAdmin(TenantRowAdmin):
                 seen=data["seen"],
             )
         obj.pk, obj.newest = version.gate_id, version.number
+        # The service has stored the row; Django would otherwise insert it a second time.
         obj._state.adding = False
 
     def response_change(self, request: HttpRequest, obj: Gate) -> HttpResponse:

@@ -57,6 +57,7 @@ class Allowance:
 
     def take(self) -> bool:
         """Use one evaluation; False if none is left."""
+        # Gates of one turn run in several threads.
         with self._lock:
             if self._left <= 0:
                 return False

@@ -74,6 +74,7 @@ class Claim:
     def match_key(self) -> str:
         """The name's letters without case, accents and order, which all spellings that a check may accept have in
         common. For counting attempts only, never for finding a customer."""
+        # Twice, because `casefold` can bring out accents that were part of a letter.
         letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", self.name).casefold())
         return "".join(sorted(letter for letter in letters if letter.isalpha()))
 
@@ -87,6 +88,7 @@ def find_claim(message: str, earlier: Sequence[str] = (), *, known: bool = False
     text = _plain_blanks(message)
     name, born = find_name(text), find_birth_date(text)
     if known:
+        # A verified visitor speaks of other people and dates: none of these must change who they are taken for.
         spelled_out = name is not None and born is not None and _BIRTH.search(text) is not None
         return Claim(name, born) if spelled_out and name and born else None
     if name is None and born is None:
@@ -207,6 +209,7 @@ def _dates_in(text: str) -> list[tuple[int, date, int]]:
     for pattern in _DATES:
         for match in pattern.finditer(text):
             when = _as_date(match)
+            # A text full of dates would have each checked against each, in time that grows with their square.
             if len(found) > MAX_DATES:
                 return []
             if when and not any(start < match.end() and match.start() < end for start, _, end in found):

@@ -251,9 +251,11 @@ def require_pattern(pattern: object) -> None:
         return
     if not isinstance(pattern, str):
         raise ValueError("a pattern is text")
+    # Before it is compiled, which nothing can interrupt.
     if len(pattern) > MAX_PATTERN or _repeats(pattern) > MAX_REPEATS:
         raise ValueError("the pattern is too large")
     try:
         patterns.compile(pattern)
+    # Deeply nested groups exhaust the compiler's stack.
     except (patterns.error, RecursionError) as error:
         raise ValueError(f"not a regular expression: {error}") from error

@@ -489,6 +489,7 @@ def template_of(version: GateVersion) -> tuple[type[TemplateForm], dict[str, obj
     for form_class in TEMPLATES.values():
         values = {**form_class.values_of(spec), **shared}
         form = form_class(values, escalation=spec.on_block)
+        # Exactly: a gate that the form shows only in part would lose the rest when it is saved.
         if form.is_valid() and form.spec == spec:
             return form_class, values
     return None

@@ -28,6 +28,7 @@ def judge_text(
 ) -> Answer:
     """Check one text. `judge` returns whether it fails and what was found; `fails` by default. `spellings` are shared
     by the run, so that a text which several gates check is normalised once."""
+    # What is not read to its end is blocked, or a long text would be a way past every check (fail closed).
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT:
         return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "No text, or it's too long to check")
     try:

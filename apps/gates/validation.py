@@ -61,6 +61,7 @@ def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
         return
     for field, value in fields.items():
         try:
+            # As the row would hold it: PostgreSQL takes no NUL and no lone surrogates, JSON no NaN.
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
             written.encode()
         except (ValueError, TypeError):

@@ -36,7 +36,9 @@ _REACHING = frozenset(
 
 def main(library: str) -> None:
     """Report readiness, then answer until the input ends."""
+    # Before the library is loaded: what it prints must not stand between the answers.
     answers = _own_output()
+    # A hook of the interpreter, which no code of the library can take out again.
     sys.addaudithook(_refuse)
     os.environ.update(_QUIET)
     sys.path.insert(0, library)

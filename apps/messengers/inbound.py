@@ -81,6 +81,7 @@ def receive(tenant_id: UUID, channel_id: UUID, message: Inbound) -> Outcome:
     """
     message = _plain(message)
     with tenant_scope(tenant_id):
+        # Before the limits are counted: a repetition is no further message.
         if known := _known(channel_id, message):
             return known
     if _is_flood(tenant_id, channel_id, message):

@@ -72,6 +72,7 @@ def change_channel(
         _fill(row, row.name if name is None else name, given, known=known)
     was_enabled = row.enabled
     row.enabled = row.enabled if enabled is None else enabled
+    # Watches and pages that began with the version before notice by it.
     row.version += 1
     row.save()
     if row.enabled != was_enabled:

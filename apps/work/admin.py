@@ -73,6 +73,7 @@ def _text_of(cleaned: dict[str, Any]) -> str:
     file = cleaned.get("file")
     if file is None:
         text = str(cleaned.get("markdown") or "")
+    # Before it is read: an upload's size is known, and its content need not be in memory.
     elif file.size > MAX_BYTES:
         raise SilasError(
             ErrorCode.GOAL_TOO_LONG, _("a goal file may have at most %(number)s KiB.") % {"number": MAX_BYTES // 1024}
@@ -113,6 +114,7 @@ class GoalFileAdmin(TenantRowAdmin):
         deployment, actor = form.cleaned_data["deployment"], f"user:{request.user.pk}"
         with tenant_scope(deployment.tenant_id):
             installed = install_goal(form.cleaned_data["goal"], deployment=deployment, requested_by=actor)
+        # The service has stored the row; Django would otherwise insert it a second time.
         obj.pk, obj.title, obj._state.adding = installed.goal.pk, installed.goal.title, False
         if not installed.changed:
             messages.info(request, _("This goal is already active. Nothing was changed."))

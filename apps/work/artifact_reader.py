@@ -26,6 +26,7 @@ def read_file(ctx: CallContext) -> HandlerResult:
     with tenant_scope(ctx.tenant_id):
         content = _content(ctx.context.get("work_item"), path)
     try:
+        # A model reads text only; anything else would reach it as noise.
         text = content.decode()
     except UnicodeDecodeError as error:
         raise CallFailed("file_not_text", "This file is no text.", effect_free=True) from error
@@ -56,5 +57,6 @@ def _named(item: WorkItem, path: str) -> bytes | None:
 def _inputs(item: WorkItem) -> dict[str, bytes]:
     try:
         return input_artifacts.input_files_of(item)
+    # A missing input stops the attempt itself with its own reason; a reader only lists what is there.
     except SilasError:
         return {}

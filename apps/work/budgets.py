@@ -40,6 +40,7 @@ class BudgetUsed(BaseModel):
         """Return the first counter that has reached its limit, or "". `ignoring`: counters to skip."""
         limits = {
             "tokens": budget.max_tokens,
+            # Through text: the float itself would bring its binary digits into the comparison.
             "cost_usd": Decimal(str(budget.max_cost_usd)),
             "wall_time_seconds": budget.max_wall_time_seconds,
             "attempts": budget.max_attempts,

@@ -41,4 +41,5 @@ def strategy(calls: Sequence[PlannedCall]) -> tuple[str, ...]:
 
 def is_different(calls: Sequence[PlannedCall], tried: Sequence[Sequence[PlannedCall]]) -> bool:
     """Whether none of the plans that were tried made exactly these calls in this order."""
+    # A plan without calls does nothing and would count as another strategy.
     return bool(calls) and all(strategy(calls) != strategy(earlier) for earlier in tried)

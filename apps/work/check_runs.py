@@ -43,6 +43,7 @@ async def run_goal_checks(delivery: Delivery) -> None:
     """Handle `goal_cycle`: check a goal that is due, then repeat at its next due time."""
     goal_id = UUID(delivery.message.subject)
     goal = await in_scope(delivery.tenant_id, work_item, goal_id)
+    # A delivery may come twice or late: only a goal that is due is checked.
     results = await _run_checks(delivery.tenant_id, goal_id) if goal_cycles.is_due(goal) else None
     await delivery.reschedule(_conclude_cycle, goal_id, results)
 
@@ -91,5 +92,6 @@ def _conclude_cycle(goal_id: UUID, results: _CheckResults | None) -> datetime | 
         cycle = goal_cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
         if cycle is not None and todo:
             outbox.enqueue_candidates(goal.pk, todo, cycle=str(cycle.pk), trace_id=trace_id)
+        # Counted from now and not from when it was due: after a standstill missed checks are not made up for.
         goal_cycles.reschedule(goal)
     return goal_cycles.next_check(goal)

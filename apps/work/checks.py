@@ -42,6 +42,7 @@ def check_rounds(
         mounts = {**skills.verification_mounts(own_tools, customer, calls), "artifacts": dict(artifacts)}
         mounts |= document_tools.check_mounts(own_tools, spec.calls)
         rounds.append(CheckRound(tuple(own), mounts))
+    # Collected backwards, so that the first skill takes what no other claimed.
     return tuple(reversed(rounds))
 
 

@@ -52,6 +52,7 @@ def band_of(confidence: float | None, thresholds: Thresholds) -> Band:
     """Return the band of a confidence. None: no rule or pattern fits. A value outside of 0..1 counts as low."""
     if confidence is None:
         return Band.NOVEL
+    # The number may come from a model: infinity must not count as the best.
     if not math.isfinite(confidence) or not 0 <= confidence <= 1:
         return Band.LOW
     if confidence >= thresholds.high_min:

@@ -51,9 +51,11 @@ def _normalize(text: str) -> PurePosixPath:
     """Normalize a path: absolute, without `.` and `..`; a path cannot climb above the root."""
     parts: list[str] = []
     for part in PurePosixPath("/", text).parts[1:]:
+        # By text alone: the path is one in the sandbox and is never resolved on this machine.
         parts = parts[:-1] if part == ".." else [*parts, part]
     return PurePosixPath("/", *parts)
 
 
 def _short(text: str) -> str:
+    # A key of an index has a limited size; a digest keeps long names apart.
     return text if len(text) <= _LONGEST else sha256_hex(text)

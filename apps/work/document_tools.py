@@ -57,6 +57,7 @@ def documents_for_script(ctx: CallContext) -> dict[str, bytes]:
     levels = None if "attempt" in ctx.context else tuple(ctx.context.get("levels") or ())
     with tenant_scope(ctx.tenant_id):
         page = memory.read_document(str(ctx.args.get("collection")), str(ctx.args.get("document")))
+        # A document above the conversation's levels looks like one that does not exist.
         is_in_reach = page is not None and (levels is None or page.level in levels)
         return {
             "documents.json": canonical_bytes(memory.list_documents(levels=levels)),
@@ -124,6 +125,7 @@ def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     if tool.knowledge == "add" and page is not None and page.text:
         raise SilasError(ErrorCode.KNOWLEDGE_CHANGED, gettext("There is a document of this title already."))
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
+    # Refused and not repaired: a person approved exactly this text.
     if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
         raise SilasError(ErrorCode.KNOWLEDGE_REFUSED, gettext("This text or title can't be stored."))
     return Change(DocumentPlace(home, reference, page.url if page else ""), page.version if page else 0, title, text)
@@ -168,6 +170,7 @@ def _request(item_id: UUID, digest: str) -> KnowledgeEffect:
     """Return the row of this call. A refused or withdrawn request is repeated; a finished one stays finished."""
     effect: KnowledgeEffect
     effect, is_new = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)
+    # In one statement, so that of two retries only one asks again.
     again = KnowledgeEffect.objects.filter(pk=effect.pk, state__in=(EffectState.REFUSED, EffectState.WITHDRAWN))
     if again.update(state=EffectState.ASKED) or is_new:
         bus.enqueue(Kind.DOCUMENT_CHANGE, scope_id=effect.pk)

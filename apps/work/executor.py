@@ -81,6 +81,7 @@ async def _run_attempt(job: AttemptJob) -> AttemptOutcome:
     outcome = replace(
         outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.messages, lines=tuple(ledger.lines)
     )
+    # Gates may run scripts and models, which would hold the event loop.
     return await asyncio.to_thread(_filter_messages, job, outcome, _allowances(job))
 
 
@@ -93,6 +94,7 @@ async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepG
         return AttemptOutcome("", BudgetUsed(), error=code.value, stop=rules.stop_reason_for(code))
     try:
         run = await meter.in_time(_call_model(job, ledger, meter, steps))
+    # Not repeated: whether the call took effect is unknown.
     except EffectUncertain:
         return await _cut_short(job, admitted, "effect_uncertain", WorkReason.UNCERTAIN)
     except ReviewRequired as wanted:
@@ -122,6 +124,7 @@ async def _call_model(job: AttemptJob, ledger: Ledger, meter: Meter, steps: Step
         asked=tuple(Source(Traced(Origin.AUTHOR), as_text(call.args)) for call in job.spec.calls),
         passes=job.passes,
     )
+    # What is left for this attempt, so that one run cannot use the budget of all.
     limits = replace(_LIMITS, total_tokens=meter.tokens_left)
     key = job.keys.of(job.model_name)
     return await run_executor(job.model_name, job.briefing, toolset=toolset.chained(), key=key, limits=limits)
@@ -205,6 +208,7 @@ def _filter_messages(job: AttemptJob, outcome: AttemptOutcome, allowances: Calla
     """Let the response gates filter what tools and agent said before the visitor reads it."""
     result, notes = _filter_text(job, outcome.result, allowances())
     steps, more = _filter_text(job, "\n".join(outcome.next_steps), allowances())
+    # All or none: a gate rewrites the text as a whole, which cannot be taken apart into steps again.
     next_steps = outcome.next_steps if steps == "\n".join(outcome.next_steps) else ()
     return replace(outcome, result=result, next_steps=next_steps, notes=outcome.notes + notes + more)
 

@@ -58,6 +58,7 @@ def fill(template: str, values: TemplateValues) -> str | None:
     if not _fits(expected, call) or not _is_plain(values):
         return None
     body = _substitute(template, call.args, values.failed_checks)
+    # Parsed by what runs it: a value that opened or closed a call would show here (injection).
     return body if parse_calls(body) == (call,) else None
 
 
@@ -93,6 +94,7 @@ def _substitute(template: str, args: Mapping[str, object], failed_checks: str) -
             return canonical_json(args[name])
         return place[0].replace(FAILED_CHECKS, failed_checks)
 
+    # `canonical_json` below quotes and escapes a value, so that it stays one value.
     return _PLACE.sub(value, template)
 
 

@@ -90,6 +90,7 @@ def _open_card(item_id: UUID, payload: Mapping[str, object], trace_id: str) -> N
     item = lock_item(item_id)
     if needs_card(item):
         calls = screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
+        # A plan that was stored before values had origins.
         if origins_in(item.spec.body) is None:
             proposals.record_origins(item, calls, trace_to(Traced(Origin.AUTHOR)))
         request_approval(item, calls, None)

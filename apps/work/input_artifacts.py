@@ -40,6 +40,7 @@ def input_files_of(item: WorkItem) -> dict[str, bytes]:
 
 
 def _files_of(item_id: str) -> _Files:
+    # Only of finished work: what a failed attempt left was never verified.
     source: WorkItem | None = WorkItem.objects.filter(pk=UUID(item_id), status=WorkItemStatus.DONE).first()
     if source is None:
         raise LinkageMissing(f"The work {item_id} that this builds on is not done.")

@@ -88,6 +88,7 @@ class InterruptResponseRequest(SignatureRequest):
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         missing = [name for name in _SIGNATURE if name not in attrs]
+        # To ignore a card decides nothing, so there is nothing to sign.
         if missing and attrs["type"] != IGNORE:
             raise serializers.ValidationError({name: [gettext("This field is required.")] for name in missing})
         match attrs["type"]:

@@ -97,6 +97,7 @@ class Ledger:
 
     def _report(self, reason: str, *, uncertain: bool = False) -> None:
         if uncertain:
+            # The agent must not get a chance to try again: the first call may have taken effect.
             raise EffectUncertain
         raise ToolFailed(reason)
 

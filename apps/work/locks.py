@@ -52,6 +52,7 @@ def lock_course(item: WorkItem) -> Course:
     """Lock the item's runtime state until the scope ends; create it if it is missing."""
     course: Course | None = Course.objects.select_for_update(no_key=True).filter(work_item=item).first()
     if course is None:
+        # A rival may create it first; the lock is then taken on the rival's row.
         Course.objects.get_or_create(work_item=item)
         course = Course.objects.select_for_update(no_key=True).get(work_item=item)
     return course

@@ -78,11 +78,13 @@ async def _verify_call(job: AttemptJob, tool: OutsideToolSpec, planned: PlannedC
     if reader is None:
         return None
     args = proof_args(tool.proof["args"], planned.args)
+    # The question repeats only values that a person approved with the call.
     approved = Sources((Source(Traced(Origin.AUTHOR), f"{as_text(planned.args)}\n{as_text(args)}"),))
     access = frozenset({reader.name})
     call = Call(tool=reader.name, args=args, access=access, estimate=reader.estimate, shown=approved)
     outcome = await _call_reader(job, call)
     for pause in PAUSES:
+        # A refusal of the guard stays the same however often it is asked.
         if not isinstance(outcome, Failed) or outcome.code not in _TRANSIENT:
             break
         await asyncio.sleep(pause)

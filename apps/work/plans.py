@@ -196,6 +196,7 @@ class _PlainLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # yaml has no types
+        # Aliases can unfold a small text into gigabytes.
         if self.check_event(yaml.AliasEvent):
             raise _yaml_error("aliases are not allowed", event)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
@@ -205,6 +206,7 @@ class _PlainLoader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[object, object]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for place, (key, (key_node, _)) in enumerate(zip(keys, node.value, strict=True)):
+            # Readers disagree about which of two equal keys counts, and a person could approve the other.
             if not isinstance(key, str) or key in keys[:place]:
                 raise _yaml_error("keys must be strings and unique", key_node)
         return super().construct_mapping(node, deep=deep)
@@ -307,6 +309,7 @@ def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
     """Return the project without the plans of its tasks. Removing blocks may join text into a new call block, so the
     remaining prose is parsed again and must call nothing."""
     lines = spec.body.split("\n")
+    # From the end, so that the line numbers of the blocks before it stay right.
     for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")

@@ -59,6 +59,7 @@ def acquire(lease: Lease) -> bool:
         slot.kind = SlotKind.EXECUTION
     if slot.fence == lease.fence:
         return True
+    # Two that count at the same time would both find the last slot free.
     lock_pool()
     if not _has_room(slot):
         return False
@@ -87,6 +88,7 @@ def _has_room(slot: PoolSlot) -> bool:
             },
         )
         taken, in_scope, waiting, in_conflict = cursor.fetchone()
+    # Execution goes first: everything else also leaves room for the executions that still wait.
     before = 0 if slot.kind == SlotKind.EXECUTION else waiting
     room = taken + before < settings.POOL_SIZE and in_scope < settings.POOL_SIZE_PER_SCOPE
     return room and not in_conflict

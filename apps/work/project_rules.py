@@ -44,6 +44,7 @@ def covered_tasks(spec: WorkItemSpec) -> Mapping[str, str]:
     if len(blocks) != 1:
         return {}
     hashes = {task["id"]: task["plan_hash"] for task in json.loads(blocks[0])}
+    # A block that disagrees with the list covers no task (fail closed).
     return hashes if list(hashes) == list(spec.tasks) else {}
 
 

@@ -144,6 +144,7 @@ def without_origins(body: str) -> str:
 def without_claims(body: str) -> str:
     """Remove the blocks in which a model's body claims origins itself."""
     lines = body.split("\n")
+    # From the end, so that the line numbers of the blocks before it stay right.
     for start, end in reversed(list(_blocks(body))):
         del lines[start:end]
     return "\n".join(lines).strip("\n")

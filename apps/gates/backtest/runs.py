@@ -129,6 +129,7 @@ def _prepare(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, 
 
 def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     wanted = gate.deployment_id or deployment_id
+    # A gate of one chatbot says nothing about another's conversations.
     if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
         raise NotFound()
     if wanted is None:
@@ -149,6 +150,7 @@ async def _decide(case: _Case, clock: Callable[[], float]) -> BacktestReport:
     changes: list[Change] = []
     async with _judge(case) as ask:
         for each in case.records:
+            # A dry run shares the machine with visitors: what it has not read by then is reported as such.
             if clock() > until:
                 break
             was, now = await _outcome(case, case.active, each, ask), await _outcome(case, case.tried, each, ask)

@@ -68,6 +68,7 @@ def _escapes(text: str) -> Iterator[Piece]:
     places: list[list[int]] = []
     for match in _ESCAPED.finditer(text):
         start, end = max(0, match.start() - _AROUND), min(len(text), match.end() + _AROUND)
+        # Overlapping places become one, or many escapes side by side would be read many times over.
         if places and start <= places[-1][1]:
             places[-1][1] = end
         else:
@@ -113,6 +114,7 @@ _CIPHERS = tuple((change, _telling_under(change)) for change in (_rot13, _mirror
 
 def _from_base64(run: str) -> bytes:
     whole = run.rstrip("=").replace("-", "+").replace("_", "/")
+    # One letter over holds no byte; decoders refuse it, and the rest would stay unread.
     whole = whole[: len(whole) - (len(whole) % 4 == 1)]
     return base64.b64decode(whole + "=" * (-len(whole) % 4))
 

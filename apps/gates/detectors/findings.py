@@ -57,6 +57,7 @@ def build_detection(text: str, found: Sequence[tuple[Span, float]], *, alike: bo
         return NOTHING
     spans = without_overlap(span for span, _ in found)
     sure = [sure for _, sure in found]
+    # Sorted: floats multiplied in another order differ in the last digit, and the score would not repeat.
     return Detection(any_of(sorted(set(sure)) if alike else sure), spans, _replaced(text, spans))
 
 

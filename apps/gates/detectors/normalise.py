@@ -184,6 +184,8 @@ def _spellings(text: str) -> Iterator[Spelling]:
         following: list[tuple[str, str, tuple[int, int] | None]] = []
         for outer, outer_folded, place in layer:
             for piece in decoding.pieces(outer, outer_folded):
+                # Each text once, and all of them within one bound: nested encodings could otherwise multiply without
+                # end.
                 if piece.text in seen or len(piece.text) > left:
                     continue
                 seen.add(piece.text)

@@ -20,6 +20,7 @@ class Detector(Provider):
     def problems(self, gate: GateSpec) -> Problems:
         try:
             is_fixing(gate.config)
+            # On an empty text: what is wrong with the settings shows here, and not when a visitor writes.
             detect(gate.check or "", "", gate.config)
             threshold(gate.check or "", gate.config)
         except InvalidSetting as wrong:

@@ -68,11 +68,13 @@ def _ask_model(request: Request) -> Opinion | Ruling:
     gate, text = request.gate, extract_value(request.gate, request.context)
     if request.ask is None:
         raise LookupError("no model")
+    # A model judges only what it reads whole: a cut text could hide its end.
     if not isinstance(text, str) or len(text) > rules.MAX_TEXT:
         raise ValueError("no text that could be read as a whole")
     binding = gate.lane == GateLane.POLICY
     known = {name: gate.config[name] for name in ("seconds", "max_tokens", "model") if gate.config.get(name)}
     answer = request.ask(Question(str(gate.config["policy"]), text, binding=binding, **known))
+    # An opinion must not decide where a ruling was asked for.
     if not isinstance(answer, Ruling if binding else Opinion):
         raise TypeError("an answer to another question")
     return answer

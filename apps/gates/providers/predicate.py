@@ -158,6 +158,7 @@ def _file_facts(gate: GateSpec, value: Any) -> rules.FileFacts:
         return rules.FileFacts(permitted=False, size=None)
     for root in (Path(str(root)).resolve() for root in gate.config.get("roots") or ()):
         path = (root / value).resolve()
+        # After links are resolved, so that none leads out of the directory (path traversal).
         if path.is_relative_to(root):
             return rules.FileFacts(permitted=True, size=path.stat().st_size if path.is_file() else None)
     return rules.FileFacts(permitted=False, size=None)

@@ -53,6 +53,7 @@ class Script(Provider):
     def evaluate(self, request: Request) -> GateResult:
         gate = request.gate
         claim = claim_for(gate, request.context)
+        # Without a claim there is nothing to check; the level is withheld, and the message goes on.
         if claim is None and needs_claim(gate) and request.is_level_gate:
             return result_of(
                 gate, GateAction.CONTINUE, GateCode.NO_CLAIM, stored_text("The visitor hasn't identified themselves")
@@ -88,12 +89,14 @@ def _script_spec(request: Request, values: Mapping[str, object]) -> SandboxSpec:
 def _command(gate: GateSpec) -> list[str]:
     """`check_command`, split without a shell, or `config.script` in the mounted `/sandbox/skill`."""
     if gate.check_command:
+        # Split once, here: no shell reads it, so that no value becomes a command (injection).
         return shlex.split(gate.check_command)
     return ["python3", "-I", "-S", f"/sandbox/skill/{gate.config.get('script') or gate.check}"]
 
 
 def _as_text(value: object) -> str:
     text = "" if value is None else value if isinstance(value, str) else canonical_json(value)
+    # A NUL ends an environment variable, and its size is limited.
     return text.replace("\0", "")[: rules.MAX_TEXT]
 
 

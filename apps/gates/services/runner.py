@@ -117,6 +117,7 @@ class _Run:
         result = self._evaluate(gate)
         if result.action != GateAction.CONTINUE or result.modified_context:
             self._note(AuditEvent.QUALITY_LANE_VIOLATION, result)
+            # A model that only advises must not be able to block or rewrite, whatever it answers.
             result = replace(result, action=GateAction.CONTINUE, modified_context=None)
         self._note(AuditEvent.QUALITY_GATE, result, score=result.score, flags=len(result.flags))
         self.quality_results.append(result)

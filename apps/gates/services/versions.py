@@ -154,6 +154,7 @@ def _set_active(
     gate.active = version.number if version else None
     gate.status = GateStatus.ACTIVE if version else GateStatus.RETIRED
     if version is None:
+        # In the same transaction as the row: a seal without it, or the reverse, would block every message.
         policy_seals.remove_item(PolicyKind.GATES, sealed_name(gate))
     else:
         policy_seals.seal_item(PolicyKind.GATES, sealed_name(gate), sealed_value(gate, version))

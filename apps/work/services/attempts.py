@@ -140,6 +140,7 @@ def _run_error(item: WorkItem, authority: Authority) -> str:
     if item.run_id is None:
         return ""
     limits, approval = _limits(item.spec), _approved_calls(item.spec, authority)
+    # Otherwise SQL could attach a run with wider limits, or one whose approval names other calls.
     ours = is_run_for(item.run_id, Origin.WORK, item.pk, limits=limits, approval=approval)
     return "" if ours else "run_mismatch"
 
@@ -168,6 +169,7 @@ def _close_interrupted(item: WorkItem) -> None:
     lost = item.attempts.filter(status=AttemptStatus.RUNNING).first()
     if lost is None:
         return
+    # Interrupted, and not failed: nothing is known of what it did, and its checks never ran.
     lost.status, lost.ended_at, lost.error = AttemptStatus.INTERRUPTED, now(), "worker_lost"
     lost.save(update_fields=["status", "ended_at", "error"])
     used = usage.with_run_usage(item.used, item.run_id)
@@ -216,6 +218,7 @@ def _next_attempt(item: WorkItem) -> Attempt:
     item.save(update_fields=["attempts_made", "budget_used", "run_id"])
     if item.status != WorkItemStatus.RUNNING:
         move(item, WorkItemStatus.RUNNING)
+    # Committed before anything runs: an attempt that kills its worker would otherwise be repeated for ever.
     attempt: Attempt = Attempt.objects.create(work_item=item, number=item.attempts_made, started_at=now())
     return attempt
 
@@ -246,6 +249,7 @@ def conclude_attempt(delivery: Delivery, attempt: Attempt, outcome: AttemptOutco
         texts: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
         next_steps = list(outcome.next_steps)
         completion.end_delivered(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **texts)
+    # After `passed`: what has been done and verified is done, whoever cancelled it meanwhile.
     elif course.cancelled_by:
         cancellation.end_cancelled(delivery, item)
     elif outcome.review:
@@ -281,6 +285,7 @@ def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -
         record(AuditEvent.WORK_ATTEMPTED, subject=subject, data=data)
     for event, noted in outcome.notes:
         record(AuditEvent(event), subject=subject, data=noted)
+    # The model claims files that no tool has made: recorded, and never shown as results.
     invented = set(outcome.claimed_artifacts) - set(outcome.artifacts)
     if invented:
         record(AuditEvent.ARTIFACT_REF_MISMATCH, subject=subject, data={"invented": len(invented)})

@@ -37,10 +37,12 @@ class Authority:
 
 def authority_of(item: WorkItem) -> Authority:
     """Return what lets the item run now. The enforcement point for "cannot execute without a verified approval"."""
+    # The customer stands on the row, the plan's hash binds them: SQL could point a plan at another customer.
     if item.spec.domain != rules.domain_of(item.subject):
         return Authority("subject_mismatch")
     if item.approval_token is None:
         return Authority("no_token")
+    # A body that does not parse would run no call, and pass for done.
     try:
         parse_calls(item.spec.body)
     except SilasError as unreadable:
@@ -76,6 +78,7 @@ def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Auth
     """The project's approval, while the project runs, for a task whose plan it names."""
     if project.status != WorkItemStatus.RUNNING:
         return Authority("project_over")
+    # By the hash of the plan, not by the parent: a task could be moved below an approved project with SQL.
     if project_rules.covered_tasks(project.spec).get(str(item.pk)) != item.spec.plan_hash:
         return Authority("not_covered")
     return _check_token(token, project.spec.approvable(), part=item)

@@ -31,6 +31,7 @@ def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
         else:
             attach_and_enqueue(item, token)
     else:
+        # The decision stays; what it does not cover does not run.
         move(item, WorkItemStatus.BLOCKED, reason=WorkReason.NOT_APPROVED, last_error=verdict.reason.value)
     return verdict
 
@@ -38,6 +39,7 @@ def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
 def authorize_standing(item: WorkItem, goal: WorkItem) -> TokenVerdict | None:
     """Spend one use of the goal's standing approval for `item`; None when the goal has none, or when the item runs
     code, which a person reads each time. Never ends the item: what does not fit is put before a person."""
+    # Code differs each time, so that no approval given in advance can cover it.
     if goal.approval_token is None or runs_code(item):
         return None
     verdict = verify_token(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))

@@ -109,6 +109,7 @@ def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
         return
     Batch.objects.filter(pk=batch.pk).update(approval_token=token)
     batch.approval_token = token
+    # Approved by someone who saw other values: each asks again by itself and does not hold up the rest.
     for line in preconditions.outdated_lines(batch, card):
         item = lock_item(line.work_item_id)
         _detach(item)
@@ -132,6 +133,7 @@ def _continue(batch: Batch) -> None:
         return
     waiting = [item for item in remaining if item.status == WorkItemStatus.PENDING]
     for item in waiting[:1] if batch.undo_of else waiting:
+        # An item that was queued before is on its way; a second message would run it twice.
         if not lock_course(item).deliveries:
             execution_queue.enqueue(item)
 
@@ -189,6 +191,7 @@ def _end_items(batch: Batch, reason: WorkReason, *, told: StrOrPromise = "") -> 
 def _move(batch: Batch, status: BatchStatus) -> None:
     """Change the status; a batch is decided once. Raises `SilasError("batch_settled")`."""
     ended = {"finished_at": now()} if status != BatchStatus.RUNNING else {}
+    # By the status that was read: of two decisions at once only the first moves it.
     if not Batch.objects.filter(pk=batch.pk, status=batch.status).update(status=status, **ended):
         raise SilasError(ErrorCode.BATCH_SETTLED)
     batch.status = status

@@ -56,6 +56,7 @@ def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> Work
     """Cancel what the visitor requested in this conversation, or as a verified customer. Raises `NotFound` for anything
     else."""
     item = work_item(item_id)
+    # What was asked for as a verified customer is cancelled by that customer only, also in the same conversation.
     theirs = item.subject == subject if item.subject else item.session_id == session_id
     if not theirs or item.requested_by != VISITOR or item.is_part:
         raise NotFound()
@@ -80,6 +81,7 @@ def _cancel(item: WorkItem, *, by: str) -> WorkItem:
     if item.type == WorkItemType.GOAL:
         raise SilasError(ErrorCode.NOT_CANCELLABLE)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
+    # Cards before items: the order of locks.
     withdrawn = withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)

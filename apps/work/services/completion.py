@@ -47,6 +47,7 @@ def end_item(
 ) -> None:
     """End the locked item. `escalation`: replaces the one that the item itself names."""
     course = lock_course(item)
+    # A worker may not withdraw cards, so the trusted worker is asked to.
     if course.waiting_for == Waiting.REVIEW:
         outbox.enqueue_review_withdrawal(item)
     forget_wait(course)
@@ -67,6 +68,7 @@ def end_item(
 
 def finish_delivery(delivery: Delivery) -> None:
     """Finish the delivery and free its pool slot."""
+    # Before the delivery ends: a slot that is never released would block the pool.
     pool.release(delivery.message.pk)
     delivery.finish()
     fault_points.reach("work.before_ack")

@@ -73,6 +73,7 @@ def _approved_change(effect: KnowledgeEffect) -> Change:
             ErrorCode.KNOWLEDGE_REFUSED,
             gettext("No valid approval for this change ({value}).").format(value=refusal or item.status),
         )
+    # Found by its digest in the approved plan: the row is a worker's word, and only says which call is meant.
     calls = [call for call in item.spec.calls if call_digest(call.tool, call.args) == effect.call_digest]
     tools = {tool.name: tool for tool in skills.tools_for(item.spec.skills)}
     tool = tools.get(calls[0].tool) if calls else None
@@ -84,6 +85,7 @@ def _approved_change(effect: KnowledgeEffect) -> Change:
 def _record_done(effect_id: UUID, change: Change, version: int) -> None:
     answer = {"document": change.place.reference, "version": version, "before": change.seen}
     waiting = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
+    # In the transaction that stores the version: a change for which nobody waits any more is rolled back.
     if not waiting.update(state=EffectState.DONE, answer=answer):
         raise SilasError(ErrorCode.KNOWLEDGE_LATE)
 

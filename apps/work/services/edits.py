@@ -54,6 +54,7 @@ def edit_plan(
     if item is None or item.type != WorkItemType.TASK:
         raise SilasError(ErrorCode.EDIT_UNFIT, gettext("This can't be edited."))
     planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
+    # Another tool would need other checks, gates and risk than the card was opened with.
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
         raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Only the values of the planned calls can be edited."))
     spec = item.spec.model_copy(update={"body": replace_calls(item.spec.body, planned)})
@@ -111,9 +112,11 @@ def apply_edit(item: WorkItem, payload: Mapping[str, object]) -> None:
     before = item.spec
     old, new = before.as_plan(), spec.as_plan()
     tools = [[call.tool for call in spec_.calls] for spec_ in (before, spec)]
+    # Checked where it is written too: other rooms come here with payloads of their own.
     if {name for name in old if old[name] != new[name]} - MAY_CHANGE or tools[0] != tools[1]:
         raise SilasError(ErrorCode.EDIT_OUTSIDE_PLAN)
     changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
+    # Only while it waits: a plan that runs or is over stays what was approved.
     if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
         raise SilasError(ErrorCode.WORK_SETTLED, gettext("This work has already ended or changed."))
 

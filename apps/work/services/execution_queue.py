@@ -29,6 +29,7 @@ def enqueue(item: WorkItem, *, resumes: str | None = None) -> None:
         task_id=item.pk,
         parent_task_id=item.parent_id,
         trace_id=item.trace_id,
+        # Counted on the locked row, so that the same delivery enqueued twice is one message.
         message_id=f"execute:{item.pk}:{course.deliveries}",
         taint=Taint.AUTH,
         payload=ExecutionRequest(resumes=resumes),

@@ -144,6 +144,7 @@ def take_guidance(item_id: UUID, *, answers: str, text: str) -> bool:
     """Resume with the planner's answer to the question `answers`; False if the item no longer waits for it."""
     item = lock_item(item_id)
     course = lock_course(item)
+    # An answer to an earlier question, or one that comes after the wait has ended, changes nothing.
     waits = course.waiting_for == Waiting.GUIDANCE and answers == question_id(item)
     outcome = "in_time" if waits else "late"
     record(AuditEvent.GUIDANCE_GIVEN, subject=f"work:{item.pk}", data={"outcome": outcome})
@@ -156,6 +157,7 @@ def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | Non
     forget_wait(course)
     _, account = budget_account_of(item, course)
     if guidance and item.run_id and account.plan_run_id:
+        # Advice from a run that read instructions to the assistant makes the next attempt as limited as that run.
         guard.copy_mark(account.plan_run_id, to=item.run_id)
     course.guidance = guidance
     course.save(update_fields=["guidance"])

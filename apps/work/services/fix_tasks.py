@@ -64,6 +64,7 @@ def propose_fix(
 
 def fill_template(template: str, about: Mapping[str, str]) -> str:
     """Fill in gate, code and conversation; anything else stays as written."""
+    # Escaped as JSON, because placeholders stand inside the strings of a call.
     replacements = {f"${name}": json.dumps(about.get(name, ""))[1:-1] for name in PLACES}
     replacements[FAILED_CHECKS] = f"{about.get('gate', '')} ({about.get('code', '')})"
     for place, value in replacements.items():

@@ -35,6 +35,7 @@ def replace_outdated_card(card: Card) -> Card | None:
 
 def open_fresh_card(item: WorkItem) -> None:
     """Open the fresh card about an item whose approval was not used."""
+    # It may have ended, or been approved, since this was enqueued.
     if item.status == WorkItemStatus.PENDING and item.approval_token_id is None:
         _open(item, cards.latest_card_about(WORK_ITEM, item.pk))
 

@@ -57,6 +57,7 @@ def _begin(item: WorkItem, review: PendingReview) -> GatePause | None:
         return None
     first = review.asking[0]
     try:
+        # Nobody reads so much on a card, and what is not read must not be approved.
         if len(canonical_json(review.holds)) > MAX_SHOWN_CHARS:
             return None
         return pauses.open_pause(
@@ -108,6 +109,7 @@ def on_pause_ended(pause: GatePause) -> None:
     """Queue the item again, or end it."""
     item = lock_item(pause.subject_id)
     course = lock_course(item)
+    # The item went on or ended meanwhile; a pause's end must not start it again.
     if course.waiting_for != Waiting.REVIEW or WorkItemStatus(item.status) in rules.FINAL:
         return
     forget_wait(course)

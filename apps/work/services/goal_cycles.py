@@ -56,6 +56,7 @@ def require_schedule(spec: WorkItemSpec) -> None:
     _next(spec)
     if not spec.verify:
         raise SilasError(ErrorCode.BAD_SCHEDULE, gettext("A scheduled goal needs checks."))
+    # They run at each check, without anybody's approval.
     if any(requested.tool.acting for requested in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))):
         raise SilasError(ErrorCode.BAD_TEMPLATE, gettext("A goal's own calls may only read."))
     if _spawns(spec):
@@ -97,6 +98,7 @@ def _next(spec: WorkItemSpec) -> datetime:
 def conclude(goal: WorkItem, report: VerificationReport, *, due_at: datetime, trace_id: str) -> GoalCycle | None:
     """Store the locked goal's cycle and do what follows; None for a goal that is parked or over, or a cycle that was
     concluded before."""
+    # Redelivered after its commit: the same due time is one cycle.
     if goal.status not in _CHECKED or GoalCycle.objects.filter(goal=goal, due_at=due_at).exists():
         return None
     outcome, spawned = (_healthy(goal), None) if report.all_passed else _failed(goal, report, trace_id)
@@ -123,6 +125,7 @@ def _failed(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[
     if not _spawns(goal.spec):
         return CycleOutcome.FAILED, None
     repairs = GoalCycle.objects.filter(goal=goal, spawned__isnull=False)
+    # A check that fails again while its repair runs must not start a second one.
     if repairs.exclude(spawned__status__in=rules.FINAL).exists():
         return CycleOutcome.UNDER_WAY, None
     counter = goal.used.exhausted(goal.spec.budget)

@@ -47,6 +47,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     for gate in spec.gates:
         require_valid(gate)
     goal_cycles.require_schedule(spec)
+    # By content: a skill that is updated later must not change what an approval of the goal covers.
     pinned = list(skills.pin(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
     item = create_item(

@@ -29,6 +29,7 @@ def record_success(admitted: Admitted, value: Any, context: Mapping[str, Any]) -
         duration_seconds=context["elapsed"](),
         created_at=now(),
     )
+    # What the next call leaves behind is its own.
     context["left"].clear()
     artifacts.store(context[ATTEMPT], files_in(value))
 

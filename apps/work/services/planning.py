@@ -79,6 +79,7 @@ def open_job(message: QueueMessage) -> PlanningJob | None:
     item = lock_item(message.task_id)
     course = lock_course(item)
     purpose = PURPOSES[Kind(message.kind)]
+    # By the attempt: the same question may have been asked about an earlier one.
     if course.waiting_for != purpose or message.attempt_number != item.attempts_made:
         _too_late(item, purpose)
         return None
@@ -122,6 +123,7 @@ def run_of(item: WorkItem, course: Course) -> UUID:
         )
         account.plan_run_id = run.pk
         account.save(update_fields=["plan_run_id"])
+    # What the attempt has read reaches the planner in its error, so the mark goes with it.
     if item.run_id is not None:
         guard.copy_mark(item.run_id, to=account.plan_run_id)
     return account.plan_run_id
@@ -163,6 +165,7 @@ def granted_tools(item: WorkItem, course: Course) -> list[ToolBrief]:
 def _finding(request: ResearchRequest) -> str:
     """Quote a research answer, so that it can name no call."""
     answer = request.result or f"no answer: {request.error or 'it did not come in time'}"
+    # A call is a fenced block at the start of a line, which a quoted line cannot begin.
     quoted = "\n".join(f"> {line}" for line in answer.splitlines())
     return f"\n\n# Research: {' '.join(request.task.split())[:200]}\n\n{quoted}"
 

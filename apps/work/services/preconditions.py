@@ -42,6 +42,7 @@ def expected_reads(item: WorkItem) -> Reads:
     Raises `SilasError("card_mismatch")` if no card shows what was signed.
     """
     token = item.approval_token
+    # After its first effect the item's own changes would look like somebody else's.
     if token is None or token.scope == ApprovalScope.STANDING or FACE not in token.conditions or _has_begun(item):
         return ()
     reads = _reads_of(item, token)
@@ -102,6 +103,7 @@ def outdated_lines(batch: Batch, card: Card) -> list[BatchItem]:
 
 def return_for_approval(item: WorkItem) -> None:
     """Drop the unused approval: the locked item waits for a person again, and a fresh card is requested."""
+    # There is no move from running to pending.
     if item.status == WorkItemStatus.RUNNING:
         move(item, WorkItemStatus.PAUSED)
     if item.run_id is not None:

@@ -53,6 +53,7 @@ def on_work_changed(item: WorkItem) -> None:
 def _task_ended(task: WorkItem) -> None:
     assert task.parent_id is not None
     project = lock_item(task.parent_id)
+    # Of two tasks that end at once the second waits for the project's lock and finds it over.
     if project.status != WorkItemStatus.RUNNING:
         return
     tasks = children_of(project)
@@ -83,6 +84,7 @@ def _continue(project: WorkItem) -> None:
         depends_on = {str(task.pk): task.spec.depends_on for task in tasks}
         by_id = {str(task.pk): task for task in tasks}
         for name in project_rules.ready_tasks(depends_on, statuses):
+            # A task that was queued before is on its way; a second message would run it twice.
             if not lock_course(by_id[name]).deliveries:
                 execution_queue.enqueue(by_id[name])
 

@@ -135,6 +135,7 @@ def screen(
         if continuation_of and not finished_item_of(continuation_of, subject=subject, session_id=session_id):
             raise SilasError(ErrorCode.LINKAGE_MISSING, _NOT_FOLLOWABLE, status=400)
     except SilasError as refusal:
+        # The code alone: the words of the refusal may repeat what the model or the visitor wrote.
         record(AuditEvent.WORK_REFUSED, subject=f"session:{session_id}", data={"code": refusal.code})
         gate = str(refusal.extra.get("gate", ""))
         return Proposal("refused", reason=refusal.message, code=refusal.code, gate=gate)
@@ -197,6 +198,7 @@ def _standing_spec(calls: Sequence[RequestedCall], goal: WorkItem | None, terms:
     if goal is None or goal.approval_token is None or len(calls) != 1 or terms.follow_up_of is not None:
         return None
     account = terms.tracing.origins_of([(calls[0].call, calls[0].tool)])
+    # A value from outside or of the model's own is read by a person, even where the template leaves it open.
     if not account.is_vouched(plan_binding.open_arguments(goal.spec)):
         return None
     if _used_today(calls[0], goal, terms.subject):

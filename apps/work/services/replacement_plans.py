@@ -36,6 +36,7 @@ def _adopt(delivery: Delivery) -> None:
     assert message.task_id is not None
     item = lock_item(message.task_id)
     course = lock_course(item)
+    # The wait may have ended while the planner thought, and the item with it.
     if course.waiting_for != Waiting.REPLAN:
         _record_end(item, "late")
     elif _propose(item, message.plan_markdown, frozenset(course.granted)):

@@ -132,6 +132,7 @@ def open_job(delivery: Delivery) -> ResearchJob | None:
     assert message.task_id is not None
     lock_item(message.task_id)
     request = _request_of(message)
+    # Nobody waits for it any more, so that no model is paid for it.
     if request is None or request.state != ResearchState.ASKED or request.deadline <= now():
         completion.finish_delivery(delivery)
         return None
@@ -233,6 +234,7 @@ def record_answer(message: QueueMessage) -> None:
     item = lock_item(message.task_id)
     request_id = UUID(message.message_id.partition(":")[2])
     request = ResearchRequest.objects.select_related("planning").get(pk=request_id, planning__work_item=item)
+    # Judged under the item's lock: a late answer must not change what the planner has been told by now.
     in_time = request.state == ResearchState.ASKED and request.deadline > now()
     outcome = (message.error_code or "answered") if in_time else "late"
     record(AuditEvent.RESEARCH_ENDED, subject=f"work:{item.pk}", data={"outcome": outcome})

@@ -99,6 +99,7 @@ def resolve_plan_calls(
         raise SilasError(ErrorCode.PLAN_GATE_NOT_ALLOWED if plan.spec.gates else ErrorCode.HIDDEN_CHARACTERS, _NOT_HERE)
     calls_by_task = tuple(_task_calls(task, tools, access) for task in tasks)
     calls = [requested.call for requested_calls in calls_by_task for requested in requested_calls]
+    # One approval gives each call its effect once, by its digest: the second would be refused when it runs.
     if len({call_digest(call.tool, call.args) for call in calls}) < len(calls):
         raise SilasError(ErrorCode.PLAN_CALL_TWICE)
     return calls_by_task
@@ -136,6 +137,7 @@ def require_room(
 ) -> None:
     """Require that the same call is not open already, and that not too many things are: requests could flood the review
     queue. A customer's conversations are serialized here. `many`: the platform itself asks, on cards of many lines."""
+    # Before the rows are read: two conversations of one customer could otherwise both find room.
     lock_customer(subject)
     open_items = open_items_of(subject=subject, session_id=session_id)
     waiting = [item for item in open_items if replaces is None or item.pk != replaces.pk]
@@ -165,6 +167,7 @@ def check_call_gates(
                 escalation.message or report.blocked.reason,
                 extra={"gate": report.blocked.gate_name},
             )
+        # A gate that rewrites a value would have the person approve another call than the plan's.
         if report.context["tool_args"] != requested.call.args:
             raise SilasError(ErrorCode.GATE_BLOCKED, gettext("the values are outside of what is allowed"))
         asks = asks or report.needs_approval
@@ -176,6 +179,7 @@ def _require_tellable_titles(calls: Sequence[RequestedCall], gates: Sequence[Gat
     """Require that the titles pass the response gates unchanged: they contain values of the model's, and the visitor
     reads them at every step."""
     titles = {title_of(calls), *(requested.intent for requested in calls)}
+    # In a fixed order, so that the audit notes of one plan are the same each time.
     for title in sorted(titles):
         response = {"response": title}
         report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, response, allowance=_allowance())

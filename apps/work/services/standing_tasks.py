@@ -45,6 +45,7 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
         return None
     calls = screening.resolve_calls(plans.parse_calls(body), screening.tools_in(policy.skills))
     tools = [requested.tool for requested in calls]
+    # The goal bounds the skills, or a child could bring one that nobody approved.
     if not {tool.skill for tool in tools} <= set(values.skills) <= set(policy.skills):
         return None
     own = [check for check in checks_of(tools) if check not in policy.verify]
@@ -87,6 +88,7 @@ def _rendered_hash(item: WorkItem, policy: WorkItemSpec) -> str:
     if filling is None:
         return ""
     try:
+        # In its one spelling: another text for the same id would hash differently.
         own_id = str(UUID(spec.id))
         mode = InteractionMode(spec.interaction_mode)
         rendered = child_task(policy, ChildValues(item.subject, tuple(spec.skills), filling, mode, own_id))

@@ -137,6 +137,7 @@ def opened(terms: StandingTerms, argument: str) -> StandingTerms:
 def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: User) -> Card | None:
     """Make the approved change, in the transaction of the decision; returns the card that asks for the standing
     approval, or None when the change is no longer valid, which is audited. Spends the approval either way."""
+    # Changes of one chatbot one after the other: two could otherwise both start from the same terms.
     Deployment.objects.select_for_update(of=("self",), no_key=True).get(pk=payload["scope_id"])
     goal = lock_item(UUID(payload["goal_id"]))
     verdict = verify_token(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
@@ -235,6 +236,7 @@ def _reworded(goal: WorkItem, open_args: frozenset[str], *, actor: str) -> WorkI
     deployment: Deployment | None = Deployment.objects.filter(active_goal_id=goal.pk).first()
     if deployment is not None:
         change_deployment(deployment, actor=actor, active_goal_id=item.pk)
+    # Last, since the old goal has to govern until the new one does.
     move(goal, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED)
     return item
 

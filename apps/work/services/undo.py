@@ -161,6 +161,7 @@ def _undo_batch(subject_id: UUID, source: Batch | WorkItem, entries: Sequence[Un
     lines = [_line(entry) for entry in reversed(entries)]
     moment = now()
     try:
+        # A savepoint: the unique row says that an undo was made already, and the caller's transaction goes on.
         with transaction.atomic():
             undo: Batch = Batch.objects.create(
                 goal_ref=subject_id,
@@ -237,6 +238,7 @@ def on_undo_approved(undo: Batch) -> None:
     """Mark what is undone, so that it happens once, and link the undo to the conversation that waited for the work."""
     for line in lines_of(undo):
         done_id = line.work_item.follow_up_of_id
+        # Conditional: what another undo has taken stays with that one.
         UndoEntry.objects.filter(work_item=done_id, undone_by=None).update(undone_by=undo)
         session_id = WorkItem.objects.filter(Q(pk=done_id)).values_list("session_id", flat=True).first()
         WorkItem.objects.filter(pk=line.work_item_id).update(session_id=session_id)

@@ -18,6 +18,7 @@ def with_run_usage(used: BudgetUsed, run_id: UUID | None) -> BudgetUsed:
     run = GuardedRun.objects.filter(pk=run_id).first() if run_id else None
     if run is None:
         return used
+    # The larger of the two: calls of a lost worker are in the guard's record alone.
     tokens = max(used.tokens, run.input_tokens + run.output_tokens)
     cost = max(used.cost_usd, run.cost_total + run.cost_reserved)
     return used.model_copy(update={"tokens": tokens, "cost_usd": cost})
