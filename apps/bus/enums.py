@@ -50,12 +50,11 @@ class Kind(TextChoices):
     """Kinds of messages and jobs.
 
     Beyond the specification: `execution_request`, which dispatches an approved item (contract silas 15, gap),
-    `autonomous_session`, `review_owed` (ADR 42), `connection_owed` (ADR 77) and all jobs. `plan_request` is
-    not sent: a web process plans inside the turn.
+    `autonomous_session`, `review_owed` (ADR 42), `connection_owed` (ADR 77) and all jobs. Its `plan_request` does not
+    exist: a web process plans inside the turn.
     """
 
     USER_MESSAGE = "user_message"
-    PLAN_REQUEST = "plan_request"
     PLAN_RESULT = "plan_result"
     RESEARCH_REQUEST = "research_request"
     RESEARCH_RESULT = "research_result"

@@ -44,9 +44,7 @@ class QueueMessage(TenantModel):
     retryable = models.BooleanField(null=True, blank=True)
     origin_agent = models.CharField(max_length=16, choices=Sender.choices, blank=True)
     attempt_number = models.PositiveSmallIntegerField(null=True, blank=True)
-    extras = models.JSONField(
-        null=True, blank=True, help_text=_("plan_markdown, approval_token, artifacts, constraints")
-    )
+    extras = models.JSONField(null=True, blank=True, help_text=_("plan_markdown, approval_token, constraints"))
     created_at = models.DateTimeField(db_default=Now())
 
     position = models.BigIntegerField(editable=False)
@@ -110,10 +108,6 @@ class QueueMessage(TenantModel):
     @property
     def plan_markdown(self) -> str:
         return str((self.extras or {}).get("plan_markdown", ""))
-
-    @property
-    def artifacts(self) -> dict[str, object]:
-        return dict((self.extras or {}).get("artifacts", {}))
 
     @property
     def constraints(self) -> ResearchConstraints | None:

@@ -16,7 +16,6 @@ from apps.bus.schemas import (
     Guidance,
     Message,
     MessageRefused,
-    PlanRequest,
     PlanResult,
     ReplanRequest,
     ResearchRequest,
@@ -48,7 +47,6 @@ _PAYLOADS: Mapping[Kind, type[BaseModel]] = {Kind.REVIEW_OWED: ReviewOwed, Kind.
 _HARNESS = {Sender.EXECUTOR, Sender.RUNTIME}
 ROUTES: Mapping[Kind, Route] = {
     Kind.USER_MESSAGE: Route({Queue.PROXY}, {Sender.USER}, UserMessage),
-    Kind.PLAN_REQUEST: Route({Queue.PLANNER}, {Sender.PROXY}, PlanRequest, optional=True, needs=("content",)),
     Kind.PLAN_RESULT: Route(
         {Queue.TRUSTED, Queue.RUNTIME},
         {Sender.PLANNER},

@@ -71,13 +71,11 @@ class UserMessage(Frozen):
 
 
 class StatusPayload(Frozen):
-    """How a work item stands (19.2.1). Amounts are what is left of its budget."""
+    """How a work item stands (19.2.1)."""
 
     status: ExecutionStatus
     detail: Text | None = None
     attempt_number: int | None = Field(default=None, ge=0)
-    budget_remaining_tokens: int | None = Field(default=None, ge=0)
-    budget_remaining_usd: float | None = Field(default=None, ge=0)
 
 
 class ErrorPayload(Frozen):
@@ -96,13 +94,6 @@ class ResearchConstraints(Frozen):
     return_format: str = Field(min_length=1, max_length=2000)
     max_tokens: int = Field(default=500, ge=1, le=8000)
     tools_allowed: tuple[ResearchTool, ...] = RESEARCH_TOOLS
-
-
-class PlanRequest(Frozen):
-    """A request to plan for `content`; `seq` is the chronicle entry that caused it."""
-
-    seq: int | None = Field(default=None, ge=1)
-    goal_id: UUID | None = None
 
 
 class PlanResult(Frozen):
@@ -185,7 +176,6 @@ class Message(Frozen):
     urgency: Urgency = Urgency.INFORMATIONAL
     plan_markdown: Text | None = None
     approval_token: UUID | None = None
-    artifacts: Json | None = None
     constraints: ResearchConstraints | None = None
 
 
@@ -203,7 +193,6 @@ class MessageFields(TypedDict, total=False):
     urgency: str
     plan_markdown: str | None
     approval_token: UUID | None
-    artifacts: dict[str, Any] | None
     constraints: ResearchConstraints | None
 
 

@@ -54,7 +54,7 @@ _SCHEDULE = f"""{_INSERT} DO UPDATE SET
     WHERE bus_queuemessage.state <> 'leased'
     RETURNING position, created_at, available_at
 """
-_EXTRAS = {"plan_markdown", "approval_token", "artifacts", "constraints"}
+_EXTRAS = {"plan_markdown", "approval_token", "constraints"}
 _ERROR_HEADERS = ("error_code", "retryable", "origin_agent", "attempt_number")
 _PLAIN = set(Message.model_fields) - _EXTRAS - {"error_code", "origin_agent"}
 

@@ -8,7 +8,7 @@ runs outside of any scope; called by the console and the REST API, never by a mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, time
@@ -25,7 +25,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.copilot import forms, queries, replies, texts, trace
 from apps.copilot.enums import REWRITES, AssistanceKind, AssistanceStatus
-from apps.copilot.models import Assistance, AssistanceSettings
+from apps.copilot.models import Assistance
 from apps.copilot.runs import MOST_USD, Job
 from apps.copilot.schemas import MAX_TEXT, AssistanceRequest, AssistanceResult, Draft
 from apps.gates.allowance import Allowance
@@ -43,10 +43,6 @@ from apps.releases.served import settings_of
 from apps.sessions import gate_runs, policy, served
 from apps.sessions import queries as sessions
 from apps.sessions.enums import Sender
-from apps.tenants.enums import Capability
-from apps.tenants.models import User
-from apps.tenants.queries import deployment_by_id, require_role
-from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -127,17 +123,6 @@ def forget_results(session_ids: Collection[UUID]) -> None:
     """Delete the results that members are still shown for these conversations. Inside a scope."""
     rows = Assistance.objects.filter(session_id__in=list(session_ids)).values_list("tenant_id", "session_id", "actor")
     cache.delete_many([_key(*row) for row in rows.distinct()])
-
-
-def switch_kinds(deployment_id: UUID, by: User, *, on: Iterable[str]) -> AssistanceSettings:
-    """Set which kinds of assistance the members of a chatbot have; the others are off. Owners only. Inside a scope."""
-    require_role(by, roles_with(Capability.ADMINISTER))
-    deployment = deployment_by_id(deployment_id)
-    off = sorted(set(AssistanceKind.values) - set(on))
-    row, _ = AssistanceSettings.objects.update_or_create(deployment=deployment, defaults={"switched_off": off})
-    data = {"fields": ["assistance"], "off": off}
-    record(AuditEvent.DEPLOYMENT_CHANGED, actor=by.actor, subject=f"deployment:{deployment_id}", data=data)
-    return row
 
 
 def _require_text(request: AssistanceRequest) -> None:

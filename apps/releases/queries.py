@@ -6,12 +6,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from apps.releases import rules
 from apps.releases.enums import ReleaseStatus, SimulationRule
 from apps.releases.models import Release, ReleasePolicy
-from apps.releases.schemas import Change
-from apps.releases.snapshots import take
-from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 
 
@@ -33,12 +29,6 @@ def main_release(deployment_id: UUID) -> Release | None:
     """The live release with the largest share, of equals the older; None without a release."""
     live = releases_of(deployment_id).filter(status=ReleaseStatus.LIVE)
     return live.order_by("-share", "number").first()
-
-
-def unpublished_changes(deployment: Deployment) -> list[Change]:
-    """How the deployment differs now from its newest live release; empty without a release."""
-    live = releases_of(deployment.pk).filter(status=ReleaseStatus.LIVE).first()
-    return [] if live is None else rules.differences(live.read_snapshot(), take(deployment))
 
 
 def personas_of(deployment_id: UUID) -> list[str]:

@@ -16,7 +16,6 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import make_run as make_guarded
 from tests.factories.proposals import card_about, make_precedent, make_run, make_task, press, reload
-from tests.rivals import race
 
 LINE = "Seen before (habit): Refunds come with a photo"
 
@@ -86,8 +85,10 @@ def test_pattern_put_forward_twice_is_asked_about_once(run: AutonomousSession, o
 def test_card_says_what_the_bot_will_be_told(
     tenant: Any, run: AutonomousSession, approver: Any, deployment: Any
 ) -> None:
-    press(tenant, promote(run, approver).pk, approver, "accept")
+    rule = promote(run, approver)
+    press(tenant, rule.pk, approver, "accept")
     assert reload(deployment).persona == LINE
+    assert reload(rule).state == ContextState.ACCEPTED
 
 
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
@@ -97,20 +98,6 @@ def test_card_says_that_the_session_had_read_instructions(
     make_guarded(tenant, owner_ref=run.pk, marked=is_marked)
     card = card_about(tenant, promote(run, owner).pk)
     assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "Exact text"]
-
-
-def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    rule = promote(run, owner)
-    for verb in (precedents.accept_context, precedents.reject_context, precedents.accept_context):
-        decide(verb, rule, owner)
-    assert reload(deployment).persona == LINE
-    assert reload(rule).state == ContextState.ACCEPTED
-
-
-def test_accepted_by_two_at_once_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    rule = promote(run, owner)
-    race(*[lambda: decide(precedents.accept_context, rule, owner)] * 2)
-    assert reload(deployment).persona == LINE
 
 
 def test_declined_card_tells_the_bot_nothing(tenant: Any, run: AutonomousSession, owner: Any, deployment: Any) -> None:

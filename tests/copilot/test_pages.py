@@ -11,14 +11,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.copilot import services
 from apps.copilot.enums import AssistanceKind
 from apps.sessions.models import ChatSession
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.copilot import assist, modelled, records, talked
+from tests.factories.copilot import assist, modelled, records, switch_on, talked
 from tests.factories.knowledge import ingest_texts
 from tests.factories.tenants import make_member
 from tests.fakes.openai_server import final
@@ -60,9 +59,8 @@ def test_unknown_kind_is_refused(session: ChatSession, agent: Any) -> None:
     assert records(session) == []
 
 
-def test_menu_lists_what_is_switched_on(session: ChatSession, agent: Any, owner: Any) -> None:
-    with tenant_scope(session.tenant_id):
-        services.switch_kinds(session.deployment_id, owner, on=["summary"])
+def test_menu_lists_what_is_switched_on(session: ChatSession, deployment: Any, agent: Any) -> None:
+    switch_on(deployment, "summary")
     menu = browser(agent).get(address(session)).content.decode()
     assert 'data-assist="summary"' in menu
     assert 'data-assist="formal"' not in menu

@@ -15,7 +15,6 @@ import pytest
 from apps.approvals.models import Card
 from apps.copilot import services
 from apps.copilot.enums import AssistanceKind
-from apps.copilot.models import AssistanceSettings
 from apps.copilot.schemas import AssistanceRequest
 from apps.gates.schemas import GateSpec
 from apps.guard.models import GuardedRun, ToolCall
@@ -23,7 +22,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.visitors.models import FormQuestion
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.copilot import assist, audited, modelled, records, talked
+from tests.factories.copilot import assist, audited, modelled, records, switch_on, talked
 from tests.factories.guard import make_budget
 from tests.factories.knowledge import ingest_texts
 from tests.factories.tenants import make_deployment, make_member
@@ -369,21 +368,11 @@ def test_conversation_of_another_company_is_not_found(deployment: Any, other_ten
 
 def test_switched_off_kind_is_refused_and_the_others_stay(deployment: Any, owner: Any, agent: Any) -> None:
     session = talked(deployment, "Where is my parcel?")
-    with tenant_scope(deployment.tenant_id):
-        services.switch_kinds(deployment.pk, owner, on=["suggest", "shorter"])
+    switch_on(deployment, "suggest", "shorter")
     with pytest.raises(SilasError) as refusal:
         assist(session, agent, AssistanceKind.SUMMARY)
     assert code_of(refusal) == "assistance_off"
     assert assist(session, agent, AssistanceKind.SHORTER, "One. Two. Three is a longer one.").text == "One. Two."
-
-
-@pytest.mark.parametrize("who", ["approver", "agent", "viewer"])
-def test_only_an_owner_switches_kinds(deployment: Any, who: str, request: pytest.FixtureRequest) -> None:
-    with tenant_scope(deployment.tenant_id):
-        with pytest.raises(SilasError) as refusal:
-            services.switch_kinds(deployment.pk, request.getfixturevalue(who), on=[])
-        assert code_of(refusal) == "forbidden_role"
-        assert not AssistanceSettings.objects.exists()
 
 
 def test_too_many_requests_of_a_member_are_refused(

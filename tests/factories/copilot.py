@@ -9,7 +9,7 @@ from typing import Any
 from apps.audit.models import AuditEntry
 from apps.copilot import services
 from apps.copilot.enums import AssistanceKind
-from apps.copilot.models import Assistance
+from apps.copilot.models import Assistance, AssistanceSettings
 from apps.copilot.schemas import AssistanceRequest, AssistanceResult
 from apps.gates.schemas import GateSpec
 from apps.sessions.models import ChatSession
@@ -45,6 +45,13 @@ def talked(deployment: Deployment, *lines: str, gates: tuple[GateSpec, ...] = ()
 def assist(session: ChatSession, by: Any, kind: AssistanceKind, text: str = "", **fields: Any) -> AssistanceResult:
     request = AssistanceRequest(kind, text, **fields)
     return asyncio.run(services.assist(session.tenant_id, session.pk, by, request))
+
+
+def switch_on(deployment: Deployment, *kinds: str) -> None:
+    """The members of this chatbot have these kinds of assistance and no other."""
+    with tenant_scope(deployment.tenant_id):
+        off = sorted(set(AssistanceKind.values) - set(kinds))
+        AssistanceSettings.objects.create(deployment=deployment, switched_off=off)
 
 
 def records(session: ChatSession) -> list[Assistance]:

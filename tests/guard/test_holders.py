@@ -156,7 +156,7 @@ def platform(database: None) -> Iterator[Callable[..., PlatformBudget]]:
 
     def set_to(amount: str, period: str = "day") -> PlatformBudget:
         with platform_scope("test"):
-            return services.set_platform_budget(Period(period), Decimal(amount), actor="user:1")
+            return PlatformBudget.objects.create(period=period, limit_usd=Decimal(amount))
 
     yield set_to
     with platform_scope("test"):

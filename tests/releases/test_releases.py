@@ -311,7 +311,8 @@ def test_difference_names_what_changed(tenant: Any, deployment: Deployment) -> N
     edit(deployment, persona="Be long.", languages=["de"])
     with tenant_scope(tenant):
         personas.set_axes(deployment, {Axis.WARMTH: 0.25}, actor=ACTOR)
-        changes = queries.unpublished_changes(Deployment.objects.get(pk=deployment.pk))
+        before = queries.release_by_number(deployment.pk, 1).read_snapshot()
+        changes = rules.differences(before, snapshots.take(Deployment.objects.get(pk=deployment.pk)))
     found = {(change.kind, change.name): (change.before, change.after) for change in changes}
     assert found[ChangeKind.PERSONA, ""] == ("Be brief.", "Be long.")
     assert found[ChangeKind.LANGUAGES, ""] == ("", "de")

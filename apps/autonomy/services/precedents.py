@@ -1,21 +1,16 @@
 """Decide about patterns that sessions observed: dismiss one, or propose it as a sentence for a deployment's persona.
 
-A second decision accepts the sentence, which the bot is then told in every conversation. The server words it from the
-pattern's kind and summary; it is appended once, however often it is accepted (`accepted_at`, contract autonomy A8). It
-is context only: no gate and no approval reads it.
+A second decision, on a card, accepts the sentence, which the bot is then told in every conversation (contract autonomy
+A8). The server words it from the pattern's kind and summary. It is context only: no gate and no approval reads it.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import F
-from django.db.models.functions import Coalesce
-
-from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -75,54 +70,22 @@ def promote_precedent(precedent_id: UUID, *, user: User, deployment_id: UUID | N
     return rule
 
 
-def accept_context(context_id: UUID, *, user: User) -> ContextProposal:
-    """Add it to what the deployment's bot is told, from its next turn on. Safe to repeat: appended once.
-
-    Raises `SilasError`: forbidden_role 403, precedent_settled 409 for what was quarantined; `NotFound`.
-    """
-    _withdraw_card(context_id, user)
-    return _accept(lock_context(context_id), user)
-
-
-def reject_context(context_id: UUID, *, user: User) -> ContextProposal:
-    """Reject it. Text that was appended before stays, because the persona may have been edited since."""
-    _withdraw_card(context_id, user)
-    return _reject(lock_context(context_id), user)
-
-
 def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    """Apply a decision on its card. Does nothing for a rule that was purged or quarantined meanwhile."""
+    """Apply a decision on its card: an accepted rule is told to the deployment's bot from its next turn on.
+
+    Does nothing for a rule that was purged or quarantined meanwhile.
+    """
     if not ContextProposal.objects.filter(pk=card.subject_id, precedent__quarantined_at=None).exists():
         return
     rule = lock_context(card.subject_id)
     if decision.verdict == ApprovalVerdict.APPROVED and decision.said.get("choice") == ACCEPT:
-        _accept(rule, decision.user)
-    elif decision.verdict == ApprovalVerdict.DECLINED:
-        _reject(rule, decision.user)
-
-
-def _withdraw_card(context_id: UUID, user: User) -> None:
-    require_role(user, KEEPER_ROLES)
-    withdraw_cards_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
-
-
-def _accept(rule: ContextProposal, user: User) -> ContextProposal:
-    if rule.precedent.quarantined_at is not None:
-        raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was quarantined. Release it first."))
-    if rule.state == ContextState.ACCEPTED:
-        return rule
-    if rule.accepted_at is None:
         rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
         deployment = rows.get(pk=rule.deployment_id)
-        change_deployment(deployment, actor=f"user:{user.pk}", persona=append_line(deployment.persona, rule.text))
-    _settle(rule, ContextState.ACCEPTED, user, accepted_at=Coalesce(F("accepted_at"), now()))
-    return rule
-
-
-def _reject(rule: ContextProposal, user: User) -> ContextProposal:
-    if rule.state != ContextState.REJECTED:
-        _settle(rule, ContextState.REJECTED, user, rejected_at=now())
-    return rule
+        persona = append_line(deployment.persona, rule.text)
+        change_deployment(deployment, actor=f"user:{decision.user.pk}", persona=persona)
+        _settle(rule, ContextState.ACCEPTED, decision.user, accepted_at=now())
+    elif decision.verdict == ApprovalVerdict.DECLINED:
+        _settle(rule, ContextState.REJECTED, decision.user, rejected_at=now())
 
 
 def _settle(rule: ContextProposal, to: ContextState, user: User, **changes: object) -> None:

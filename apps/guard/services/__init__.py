@@ -6,7 +6,7 @@ what happens at them, and prices of models.
 """
 
 from apps.guard.services.admission import admit, record_unoffered_tool
-from apps.guard.services.budgets import remove_budget, resume_spending, set_budget, set_platform_budget
+from apps.guard.services.budgets import remove_budget, resume_spending, set_budget
 from apps.guard.services.gate_judge import GateJudge
 from apps.guard.services.guarded_calls import guarded_call
 from apps.guard.services.model_calls import NotAdmitted, call_model
@@ -37,7 +37,6 @@ __all__ = [
     "remove_price",
     "resume_spending",
     "set_budget",
-    "set_platform_budget",
     "set_price",
     "settle",
     "spending_policy",

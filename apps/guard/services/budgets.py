@@ -12,7 +12,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record, record_row_change
 from apps.guard import rules
 from apps.guard.enums import Holder, Period
-from apps.guard.models import Budget, PlatformBudget
+from apps.guard.models import Budget
 from apps.tenants.enums import Role
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
@@ -49,14 +49,6 @@ def set_budget(
         budget.paused_in = budget.paused_in if budget.alerted == rules.LIMIT else None
         budget.save(update_fields=["limit_usd", "alerted", "paused_in"])
         record_row_change(budget, "added" if is_new else "changed", actor=actor)
-    return budget
-
-
-def set_platform_budget(period: Period, limit_usd: Decimal, *, actor: str) -> PlatformBudget:
-    """Set the operator's cap on what all tenants spend together. Inside a platform scope."""
-    defaults = {"limit_usd": _amount(limit_usd), "alerted": 0}
-    budget, is_new = PlatformBudget.objects.update_or_create(period=Period(period), defaults=defaults)
-    record_row_change(budget, "added" if is_new else "changed", actor=actor)
     return budget
 
 

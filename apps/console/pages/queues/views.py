@@ -30,7 +30,6 @@ QUEUE_NAMES = {
 }
 KIND_NAMES = {
     Kind.USER_MESSAGE: gettext_lazy("A visitor's message"),
-    Kind.PLAN_REQUEST: gettext_lazy("Plan request"),
     Kind.PLAN_RESULT: gettext_lazy("Plan"),
     Kind.RESEARCH_REQUEST: gettext_lazy("Research request"),
     Kind.RESEARCH_RESULT: gettext_lazy("Research result"),
