@@ -222,13 +222,15 @@ def test_token_with_a_critical_header_that_nobody_knows_is_refused(page: Page, s
 def test_oversized_token_is_a_bad_request(client: Client, site: Site) -> None:
     path = f"/api/v1/widget/{site.deployment.public_key}/sessions"
     response = client.post(path, {"identity_token": site.sign(pad="x" * 8192)}, content_type="application/json")
-    assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid")
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "invalid"
 
 
 @pytest.mark.parametrize("bad", ["signature", "expired"])
 def test_bad_token_raises_nothing(page: Page, site: Site, bad: str) -> None:
     page.show(site.sign(exp=1, iat=0) if bad == "expired" else site.sign(secret="x" * 32))
-    assert (page.session.level, page.session.customer) == ("public", "")
+    assert page.session.level == "public"
+    assert page.session.customer == ""
 
 
 def test_bad_token_is_audited_without_what_it_says(page: Page, site: Site) -> None:
@@ -311,7 +313,9 @@ def test_tries_are_counted_and_taken_back_outside_of_transactions(page: Page, si
 def test_good_token_raises_the_level(page: Page, desk: Deployment, algorithm: str) -> None:
     assert page.reason(make_site(desk, algorithm).sign()) == ""
     session = page.session
-    assert (session.level, session.customer, session.customer_name) == ("verified", "C-1", "Maria Ortega")
+    assert session.level == "verified"
+    assert session.customer == "C-1"
+    assert session.customer_name == "Maria Ortega"
 
 
 def test_good_token_is_audited_as_any_passed_gate(page: Page, site: Site) -> None:
@@ -334,12 +338,14 @@ def test_token_without_a_key_id_is_checked_with_the_key_of_its_algorithm(page: P
 
 def test_both_keys_are_good_while_a_site_changes_them(page: Page, site: Site) -> None:
     newer = make_site(site.deployment, key_id="newer")
-    assert (page.reason(site.sign()), page.reason(newer.sign())) == ("", "")
+    assert page.reason(site.sign()) == ""
+    assert page.reason(newer.sign()) == ""
 
 
 @pytest.mark.parametrize("name", ["Maria\u202e", "x" * 121, 7, None])
 def test_name_that_is_no_plain_text_is_left_out(page: Page, site: Site, name: Any) -> None:
-    assert (page.reason(site.sign(name=name)), page.session.customer_name) == ("", "")
+    assert page.reason(site.sign(name=name)) == ""
+    assert page.session.customer_name == ""
 
 
 def test_level_ends_with_the_token(page: Page, site: Site) -> None:
@@ -409,7 +415,8 @@ def test_customer_named_while_another_is_does_not_get_their_conversation(page: P
             levels.move(row, policy.load(page.deployment).levels, [Passed("identity_verified", "C-2")])
 
     interrupted(another, lambda: page.reason(site.sign()))
-    assert (page.session.pk == first.pk, page.session.customer) == (False, "C-1")
+    assert page.session.pk != first.pk
+    assert page.session.customer == "C-1"
 
 
 def test_another_customer_is_shown_nothing_after_the_first_ones_level_has_ended(page: Page, site: Site) -> None:
@@ -432,7 +439,8 @@ async def test_script_gate_and_signed_identity_pass_the_same_gate(page: Page, si
 async def test_script_gate_that_finds_another_customer_starts_from_nothing(page: Page, site: Site) -> None:
     await in_thread(page.show, site.sign())
     after = await converse(await in_thread(lambda: page.session), JONAS)
-    assert (after.customer, [*after.verified_gates]) == ("C-2", ["identity_verified"])
+    assert after.customer == "C-2"
+    assert [*after.verified_gates] == ["identity_verified"]
 
 
 def test_conversation_with_a_person_can_be_named_too(page: Page, site: Site, agent: Any) -> None:

@@ -50,7 +50,8 @@ def refusal(tenant: Any, card: Card, user: Any) -> SilasError:
 @pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
 def test_decide_card_without_approving_role_is_forbidden(tenant: Any, request: Any, role: str) -> None:
     refused = refusal(tenant, open_card(tenant), request.getfixturevalue(role))
-    assert (refused.code, refused.status) == ("approver_required", 403)
+    assert refused.code == "approver_required"
+    assert refused.status == 403
 
 
 def test_decide_card_by_approver_of_other_tenant_is_forbidden(tenant: Any, other_tenant: Any) -> None:
@@ -72,7 +73,8 @@ def test_decide_card_twice_is_refused(tenant: Any, owner: Any, approver: Any) ->
     card = open_card(tenant)
     decide(tenant, card, owner, ApprovalVerdict.DECLINED)
     refused = refusal(tenant, card, approver)
-    assert (refused.code, refused.status) == ("card_decided", 409)
+    assert refused.code == "card_decided"
+    assert refused.status == 409
 
 
 def test_decide_card_by_two_at_once_is_won_by_one(tenant: Any, owner: Any, approver: Any) -> None:
@@ -262,7 +264,8 @@ def test_open_cards_take_one_query(tenant: Any, deployment: Any, rows: int) -> N
         queries.waiting_count()  # the scope tells the database who asks with its first statement
         with CaptureQueriesContext(connection) as queried:
             titles = [card.deployment.title for card in queries.open_cards()]
-    assert (len(titles), len(queried)) == (rows, 1)
+    assert len(titles) == rows
+    assert len(queried) == 1
 
 
 def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any) -> None:

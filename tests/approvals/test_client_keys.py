@@ -104,14 +104,17 @@ def is_untouched(card: Card) -> bool:
 
 def test_signed_approval_decides_and_its_token_names_it(program: Program, card: Card, approver: Any) -> None:
     status, said = program.decide(card)
-    assert (status, said) == (200, {"outcome": "decided", "card_id": str(card.pk), "state": "decided"})
+    assert status == 200
+    assert said == {"outcome": "decided", "card_id": str(card.pk), "state": "decided"}
     with tenant_scope(card.tenant):
         answer, token = Answer.objects.get(card=card), ApprovalToken.objects.get(decision__card=card)
-        assert (answer.user, answer.key_id) == (approver, program.row.key_id)
+        assert answer.user == approver
+        assert answer.key_id == program.row.key_id
         assert answers.verify_answer(answer)
         assert len(token.conditions["answers"]) == 1
         entry = AuditEntry.objects.get(event="card_decided", subject=f"card:{card.pk}")
-        assert (entry.actor, json.loads(entry.data)["client_key"]) == (f"user:{approver.pk}", program.row.key_id)
+        assert entry.actor == f"user:{approver.pk}"
+        assert json.loads(entry.data)["client_key"] == program.row.key_id
 
 
 def test_decline_is_signed_too_and_issues_nothing(program: Program, card: Card) -> None:
@@ -189,7 +192,9 @@ def test_key_without_the_scope_is_told_which(program: Program, card: Card, tenan
     with tenant_scope(tenant):
         reader = create_api_key("Reader", scopes=(KeyScope.CARDS_READ,)).key
     status, said = program.send(card, program.body(card), key=reader)
-    assert (status, said["error"]["code"], said["error"]["extra"]["scope"]) == (403, "forbidden_scope", "cards:decide")
+    assert status == 403
+    assert said["error"]["code"] == "forbidden_scope"
+    assert said["error"]["extra"]["scope"] == "cards:decide"
 
 
 def test_foreign_card_is_not_found(program: Program, card: Card) -> None:

@@ -30,14 +30,16 @@ class Driven:
     def ask(self, script: str, **asked: Any) -> dict[str, Any]:
         """What a script that answers once says."""
         result = self.run(f"scripts/{script}.py", {}, stdin=json.dumps(asked).encode() + b"\n")
-        assert (result.exit_code, result.reason) == (0, ""), result.stderr
+        assert result.exit_code == 0, result.stderr
+        assert result.reason == "", result.stderr
         return dict(json.loads(result.stdout))
 
     def tool(self, tool: str, **args: Any) -> tuple[dict[str, Any], SandboxResult]:
         """A tool's answer, and the run it came of."""
         call = {"tool": tool, "args": args, "effect_key": f"{tool} {args}", "now": "2026-12-01T09:00:00+00:00"}
         result = self.run(f"scripts/{tool}.py", {"call.json": json.dumps(call).encode()})
-        assert (result.exit_code, result.reason) == (0, ""), result.stderr
+        assert result.exit_code == 0, result.stderr
+        assert result.reason == "", result.stderr
         return dict(json.loads(result.stdout)), result
 
     def check(self, tool: str, args: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> str:
@@ -71,7 +73,8 @@ class Driven:
                     self.secrets |= secret
                 line.send_line(json.dumps({"type": "step_result", "step_id": event["step_id"], "payload": payload}))
         result = line.close()
-        assert (result.exit_code, result.reason) == (0, ""), result.stderr
+        assert result.exit_code == 0, result.stderr
+        assert result.reason == "", result.stderr
         self.secrets |= json.loads(result.secret_out or b"{}")
         return self.said[-1]
 

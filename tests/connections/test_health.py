@@ -138,7 +138,8 @@ def test_paused_connection_is_not_checked_until_it_is_resumed(tenant: Any) -> No
 def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})'})
     check_due(tenant)
-    assert (reread(row).status, reread(row).recovered) == (ConnectionStatus.ACTIVE, True)
+    assert reread(row).status == ConnectionStatus.ACTIVE
+    assert reread(row).recovered is True
     with tenant_scope(tenant):
         Connection.objects.update(next_check_at=now())
     check_due(tenant)
@@ -152,7 +153,8 @@ def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: A
 def test_connection_whose_skill_cannot_recover_is_told_at_once(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})', "recover": None})
     check_due(tenant)
-    assert (reread(row).status, "connection_recovered" in events(tenant)) == (ConnectionStatus.FAILED, False)
+    assert reread(row).status == ConnectionStatus.FAILED
+    assert "connection_recovered" not in events(tenant)
 
 
 def test_expired_token_is_renewed_before_anything_else_is_tried(tenant: Any) -> None:
@@ -220,7 +222,8 @@ def test_who_wants_to_be_reminded_is_told_again_a_day_nearer_and_not_before(tena
         with tenant_scope(tenant):
             waits = Card.objects.filter(status="open", kind="suggestion").exists()
         said_yes(tenant, row, owner, "remind_later") if waits else None
-    assert (events(tenant).count("connection_warned"), reread(row).warned_at) == (2, None)
+    assert events(tenant).count("connection_warned") == 2
+    assert reread(row).warned_at is None
 
 
 def test_who_was_told_is_not_told_again(tenant: Any) -> None:
@@ -266,7 +269,8 @@ def test_check_that_does_not_answer_is_not_healthy(tenant: Any, says: str, monke
     monkeypatch.setattr(scripts, "ONE_SHOT_SECONDS", 2.0)
     row = linked(tenant, scripts={"health_check": says, "recover": None})
     check_due(tenant)
-    assert (reread(row).status, token(tenant, row)) == (ConnectionStatus.FAILED, "first")
+    assert reread(row).status == ConnectionStatus.FAILED
+    assert token(tenant, row) == "first"
 
 
 def test_token_that_ends_later_is_left_alone_and_looked_at_in_time(tenant: Any) -> None:
@@ -274,5 +278,6 @@ def test_token_that_ends_later_is_left_alone_and_looked_at_in_time(tenant: Any) 
     row = linked(tenant, token_expires_at=ends)
     check_due(tenant)
     after = reread(row)
-    assert (after.last_refresh, token(tenant, row)) == (None, "first")
+    assert after.last_refresh is None
+    assert token(tenant, row) == "first"
     assert after.next_check_at <= ends - timedelta(minutes=10)

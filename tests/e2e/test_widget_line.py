@@ -80,7 +80,8 @@ async def test_message_typed_before_a_reload_without_acknowledgement_is_not_lost
     peer.acknowledges = True
     await page.reload()
     first, second = await peer.hears(2)
-    assert (first["text"], first["client_id"]) == (second["text"], second["client_id"])
+    assert first["text"] == second["text"]
+    assert first["client_id"] == second["client_id"]
 
 
 async def test_message_refused_for_now_goes_again_after_the_wait(open_page: OpenPage, demo: str, peer: Peer) -> None:

@@ -67,14 +67,18 @@ def rows(tenant: Any) -> list[ToolCall]:
 def test_question_is_a_model_run_that_is_paid(tenant: Any, run: Any) -> None:
     report = judged(run, final({"score": 0.5}))
     (call,) = rows(tenant)
-    assert (report.quality[0].score, call.tool, call.state) == (0.5, "gate", "executed")
+    assert report.quality[0].score == 0.5
+    assert call.tool == "gate"
+    assert call.state == "executed"
     assert call.charged > 0
 
 
 def test_prose_is_paid_and_is_no_answer(tenant: Any, run: Any) -> None:
     report = judged(run, Reply(text="It is fine."))
     (call,) = rows(tenant)
-    assert (report.quality[0].flags, call.state, call.error_code) == (("llm_error",), "error", "ShapeBroken")
+    assert report.quality[0].flags == ("llm_error",)
+    assert call.state == "error"
+    assert call.error_code == "ShapeBroken"
 
 
 def test_promoted_gate_with_a_provider_that_is_down_blocks_and_leaves_nothing_reserved(run: Any) -> None:
@@ -104,7 +108,8 @@ def test_gate_whose_model_has_no_price_is_no_answer_and_ends_no_work(tenant: Any
     working = make_run(tenant, origin="work", phase="execution")
     report = judged(working, final({"score": 1}), gate=gate, model="openai:nobody-knows-this")
     flags = [result.flags for result in (*report.policy, *report.quality)]
-    assert (flags, reread(working).halt_state) == ([("llm_error",)], working.halt_state)
+    assert flags == [("llm_error",)]
+    assert reread(working).halt_state == working.halt_state
 
 
 def test_built_in_model_answers_no_gate(run: Any) -> None:

@@ -37,7 +37,9 @@ def test_take_over_tells_the_visitor_who_answers(deployment: Any, agent: Any) ->
     _take_over(session, agent)
     with tenant_scope(session.tenant_id):
         (entry,) = chronicle_after(session.pk, 0)
-    assert (entry.kind, entry.payload["owner"], entry.payload["name"]) == ("owner", "human", agent.display_name)
+    assert entry.kind == "owner"
+    assert entry.payload["owner"] == "human"
+    assert entry.payload["name"] == agent.display_name
 
 
 def test_take_over_twice_by_the_same_person_changes_nothing(deployment: Any, agent: Any) -> None:
@@ -79,7 +81,8 @@ async def test_message_that_a_person_answers_is_owed_a_look_of_the_gates_and_no_
     await served(session)
     said = await in_scope(session.tenant_id, chronicle_after, session.pk, 0)
     left = await in_scope(session.tenant_id, pending_count, "proxy", session.pk)
-    assert ({entry.sender for entry in said}, left) == ({"visitor", "system"}, 0)
+    assert {entry.sender for entry in said} == {"visitor", "system"}
+    assert left == 0
 
 
 def test_reply_without_take_over_is_refused(deployment: Any, agent: Any) -> None:
@@ -115,7 +118,8 @@ def test_visitor_who_wants_a_person_again_waits_in_no_queue_of_before(deployment
         handoff.hand_back(session.pk, agent)
         person_wanted.want_person(lock_session(session.pk), because="asked")
         found = ChatSession.objects.get(pk=session.pk)
-    assert (found.wanted_queue, found.wanted_because) == ("", "asked")
+    assert found.wanted_queue == ""
+    assert found.wanted_because == "asked"
 
 
 def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) -> None:
@@ -126,7 +130,8 @@ def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) ->
     _take_over(session, agent)
     with tenant_scope(session.tenant_id):
         found = cards.get_card(card.pk)
-    assert (found.status, found.withdrawal) == ("withdrawn", "handoff")
+    assert found.status == "withdrawn"
+    assert found.withdrawal == "handoff"
 
 
 def test_take_over_that_is_refused_ends_no_question(deployment: Any, agent: Any, owner: Any) -> None:
@@ -150,7 +155,8 @@ def test_take_over_keeps_the_promise_that_the_visitor_waits_for(
         handoff.take_over(item.session_id, agent)
     desk.decide(item, approver)
     desk.work()
-    assert (desk.item(item.pk).status, desk.order().data["note"]) == ("done", 50)
+    assert desk.item(item.pk).status == "done"
+    assert desk.order().data["note"] == 50
 
 
 # --- outside of the opening hours

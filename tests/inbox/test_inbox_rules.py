@@ -423,7 +423,9 @@ def test_pages_make_activate_and_delete_a_rule(tenant: Any, owner: Any, label: L
         {"field": "text", "operator": "contains", "value": "<i>money</i>"},
     ]
     assert made.steps == [{"do": "label", "value": str(label.pk)}, {"do": "reply", "value": "Hello"}]
-    assert (made.minutes, made.match, made.is_active) == (15, "any", False)
+    assert made.minutes == 15
+    assert made.match == "any"
+    assert made.is_active is False
     shown = press.get(page).content.decode()
     assert 'value="&lt;i&gt;money&lt;/i&gt;"' in shown
     assert f'value="label:is_not:{label.pk}" selected' in shown

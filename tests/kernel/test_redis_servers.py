@@ -23,7 +23,8 @@ def test_sentinel_url_names_sentinels_master_database_and_login() -> None:
     master = master_address(SENTINELS)
     assert master
     assert master.sentinels == (("one", 26380), ("two", 26379), ("::1", 26381))
-    assert (master.name, master.database) == ("silas", 3)
+    assert master.name == "silas"
+    assert master.database == 3
     assert master.login == {"password": "pass/word"}
     assert master.sentinel_options["password"] == "theirs"
 
@@ -32,7 +33,8 @@ def test_sentinels_without_password_are_sent_none() -> None:
     master = master_address("redis+sentinel://one/silas")
     assert master
     assert "password" not in master.sentinel_options
-    assert (master.database, master.login) == (0, {})
+    assert master.database == 0
+    assert master.login == {}
 
 
 @pytest.mark.parametrize("url", ["redis://one:6379/0", "rediss://one", "unix:///run/redis.sock", ""])
@@ -77,13 +79,16 @@ def test_channels_are_given_each_sentinel_and_the_master() -> None:
     host = channel_host("redis+sentinel://:pw@one,two:1/silas/2")
     assert isinstance(host, dict)
     assert host["sentinels"] == [("one", 26379), ("two", 1)]
-    assert (host["master_name"], host["db"], host["password"]) == ("silas", 2, "pw")
+    assert host["master_name"] == "silas"
+    assert host["db"] == 2
+    assert host["password"] == "pw"
     assert channel_host("redis://one:6379/0") == "redis://one:6379/0"
 
 
 def test_pool_of_a_plain_url_is_redis_pys_own() -> None:
     pool = MasterPool.from_url("redis://one:6380/4", socket_timeout=2)
-    assert (pool.connection_kwargs["host"], pool.connection_kwargs["db"]) == ("one", 4)
+    assert pool.connection_kwargs["host"] == "one"
+    assert pool.connection_kwargs["db"] == 4
     assert pool.connection_kwargs["socket_timeout"] == 2
 
 

@@ -38,7 +38,8 @@ def test_neighbours_are_one_passage_of_exactly_the_stored_bytes(tenant: Any, pie
     (passage,) = joined(tenant, third, first, second)
     with tenant_scope(tenant):
         stored = DocumentVersion.objects.get(pk=passage.version_id).text.encode()
-    assert (passage.start, passage.end) == (first.start, third.end)
+    assert passage.start == first.start
+    assert passage.end == third.end
     assert passage.quote == stored[passage.start : passage.end].decode()
     assert passage.score == max(each.score for each in pieces)
 

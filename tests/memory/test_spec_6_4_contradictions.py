@@ -69,7 +69,9 @@ def test_answer_keeps_one_and_archives_the_other(
         kept, gone = MemoryItem.objects.get(content=stays), MemoryItem.objects.get(content=goes)
         assert gone.archive_reason == ArchiveReason.CONTRADICTED
         log = MemoryConsolidation.objects.get()
-        assert (log.merged_id, log.kept_id, log.reason) == (gone.pk, kept.pk, "contradicted")
+        assert log.merged_id == gone.pk
+        assert log.kept_id == kept.pk
+        assert log.reason == "contradicted"
         question.refresh_from_db()
         assert question.state == QuestionState.ANSWERED
         assert question.kept_id == kept.pk

@@ -125,7 +125,9 @@ def test_mail_is_answered_in_its_thread_and_the_reply_continues_it(mailbox: Chan
     assert texts(mailbox) == ["Where is my parcel?"]
     with tenant_scope(mailbox.tenant_id):
         session = ChatSession.objects.get()
-        assert (session.channel, session.level, session.customer) == ("email", "public", "")
+        assert session.channel == "email"
+        assert session.level == "public"
+        assert session.customer == ""
     say(mailbox, session.pk, "It is **on its way**.")
     carry_out_kinds(mailbox.tenant_id, Kind.CHANNEL_DELIVERY)
     (answer,) = servers.wait_for(ADA, 1)
@@ -333,7 +335,8 @@ def test_mail_of_thirty_megabytes_is_refused(channel: Channel) -> None:
 )
 def test_mail_that_nobody_wrote_begins_nothing(channel: Channel, headers: dict[str, str], problem: str) -> None:
     row = hand_in(channel, mail("I am away until Monday.", **headers))
-    assert (row.state, row.problem) == (MessageState.IGNORED, problem)
+    assert row.state == MessageState.IGNORED
+    assert row.problem == problem
     assert texts(channel) == []
 
 
@@ -401,7 +404,8 @@ def test_bounce_marks_the_answer_as_failed(channel: Channel) -> None:
     take_in(channel)
     with tenant_scope(channel.tenant_id):
         sent.refresh_from_db()
-        assert (sent.state, sent.problem) == (MessageState.FAILED, "bounced")
+        assert sent.state == MessageState.FAILED
+        assert sent.problem == "bounced"
 
 
 # -- what is sent ------------------------------------------------------------------------------------------------------

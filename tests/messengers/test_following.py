@@ -100,7 +100,8 @@ def test_answer_reaches_who_left_and_their_reply_comes_back(channel: Channel, se
     with tenant_scope(channel.tenant_id):
         assert ChatSession.objects.count() == 1
         identity = ContactIdentity.objects.get(kind=IdentityKind.EMAIL)
-        assert (identity.value, identity.proved_by) == (address_of(session), Proof.LINK)
+        assert identity.value == address_of(session)
+        assert identity.proved_by == Proof.LINK
 
 
 def test_address_that_was_not_confirmed_is_in_no_conversation(channel: Channel, session: ChatSession) -> None:

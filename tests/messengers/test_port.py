@@ -81,7 +81,8 @@ def call(channel: Channel, body: Any, signature: str = "right") -> Any:
 def test_first_message_begins_a_conversation_and_the_next_continues_it(channel: Channel) -> None:
     first, second = take(channel, "Hello"), take(channel, "Are you there?")
     assert first.session_id == second.session_id
-    assert (first.seq, second.seq) == (1, 2)
+    assert first.seq == 1
+    assert second.seq == 2
     with tenant_scope(channel.tenant_id):
         session = ChatSession.objects.get(pk=first.session_id)
         assert session.channel == "sms"
@@ -95,7 +96,9 @@ def test_first_message_begins_a_conversation_and_the_next_continues_it(channel: 
 def test_same_message_delivered_twice_is_stored_once(channel: Channel) -> None:
     first = take(channel, "Hello", external_id="a")
     again = take(channel, "Hello", external_id="a")
-    assert (again.session_id, again.seq, again.repeated) == (first.session_id, first.seq, True)
+    assert again.session_id == first.session_id
+    assert again.seq == first.seq
+    assert again.repeated is True
     with tenant_scope(channel.tenant_id):
         assert ChronicleEntry.objects.count() == 1
 
@@ -262,14 +265,16 @@ def test_failed_delivery_is_tried_again_and_a_refused_one_is_not(channel: Channe
     say(channel, session_id, "Answer")
     deliver(channel)
     (row,) = rows(channel, Direction.OUT)
-    assert (row.state, row.problem) == (MessageState.WAITING, "busy")
+    assert row.state == MessageState.WAITING
+    assert row.problem == "busy"
     deliver(channel)
     assert recorder.texts == ["Answer"]
     recorder.failures = [NotSent("blocked", opted_out=True)]
     say(channel, session_id, "Second")
     deliver(channel)
     row = rows(channel, Direction.OUT)[-1]
-    assert (row.state, row.problem) == (MessageState.FAILED, "blocked")
+    assert row.state == MessageState.FAILED
+    assert row.problem == "blocked"
     with tenant_scope(channel.tenant_id):
         assert ChannelThread.objects.get().opted_out_at is not None
         assert Channel.objects.get(pk=channel.pk).problem == "blocked"
@@ -315,7 +320,9 @@ def test_question_is_answered_by_press_number_or_label(channel: Channel, recorde
         take(channel, each.get("text", ""), **({} if each else {"choice": options[1].choice}))
         with tenant_scope(channel.tenant_id):
             entry = ChronicleEntry.objects.filter(session_id=session_id).order_by("-seq")[0]
-            assert (entry.kind, entry.sender, entry.text) == (EntryKind.DECISION, Sender.VISITOR, "Blue")
+            assert entry.kind == EntryKind.DECISION
+            assert entry.sender == Sender.VISITOR
+            assert entry.text == "Blue"
     late = take(channel, "", choice=recorder.sent[-1][1].options[0].choice)
     assert late.problem == "choice_over"
 
@@ -440,13 +447,15 @@ def test_channel_is_added_changed_and_removed_by_api(recorder: Recorder, tenant:
     assert made.json()["webhook"].startswith("http")
     one = f"/api/v1/channels/{made.json()['id']}"
     stale = api(tenant, "patch", one, {"name": "SMS"}, **{"If-Match": '"7"'})
-    assert (stale.status_code, stale.json()["error"]["code"]) == (412, "changed_meanwhile")
+    assert stale.status_code == 412
+    assert stale.json()["error"]["code"] == "changed_meanwhile"
     changed = api(tenant, "patch", one, {"name": "SMS"}, **{"If-Match": made["ETag"]})
     assert changed.json()["name"] == "SMS"
     assert api(tenant, "post", f"{one}/check").json()["settings"]["bot"] == "recorder"
     recorder.failures = [NotSent("unauthorized")]
     refused = api(tenant, "post", f"{one}/check")
-    assert (refused.status_code, refused.json()["error"]["extra"]["reason"]) == (502, "unauthorized")
+    assert refused.status_code == 502
+    assert refused.json()["error"]["extra"]["reason"] == "unauthorized"
     assert api(tenant, "delete", one).status_code == 204
     assert api(tenant, "get", one).status_code == 404
 
@@ -460,7 +469,8 @@ def test_wrong_settings_are_named(
 ) -> None:
     body = {"kind": "sms", "deployment": str(deployment.pk), "name": "SMS", "settings": settings}
     refused = api(tenant, "post", "/api/v1/channels", body)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "channel_settings")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["code"] == "channel_settings"
     assert field in refused.json()["error"]["extra"]["fields"]
 
 
@@ -475,7 +485,8 @@ def test_another_tenants_channel_is_not_found(channel: Channel, tenant: Any) -> 
 
 def test_key_without_the_scope_is_refused_by_name(channel: Channel, tenant: Any) -> None:
     refused = api(tenant, "get", "/api/v1/channels", None, KeyScope.SESSIONS_READ)
-    assert (refused.status_code, refused.json()["error"]["extra"]["scope"]) == (403, "settings:read")
+    assert refused.status_code == 403
+    assert refused.json()["error"]["extra"]["scope"] == "settings:read"
 
 
 def test_health_counts_the_last_hour(channel: Channel, recorder: Recorder) -> None:
@@ -484,7 +495,9 @@ def test_health_counts_the_last_hour(channel: Channel, recorder: Recorder) -> No
     deliver(channel)
     with tenant_scope(channel.tenant_id):
         health = queries.health(channel.pk)
-    assert (health.received, health.sent, health.failed) == (1, 1, 0)
+    assert health.received == 1
+    assert health.sent == 1
+    assert health.failed == 0
 
 
 def test_forgotten_conversation_takes_the_address_with_it(channel: Channel) -> None:

@@ -45,7 +45,8 @@ def secret(keeper: Client, deployment: Deployment) -> str:
 def test_secret_is_shown_and_verifies(secret: str, deployment: Deployment, tenant: Any) -> None:
     with tenant_scope(tenant):
         (key,) = verifying_keys(deployment.pk)
-    assert (key.key, key.gate) == (secret, "is_known")
+    assert key.key == secret
+    assert key.gate == "is_known"
 
 
 def test_secret_is_never_shown_again_sealed_in_its_row_and_in_no_audit_entry(
@@ -115,7 +116,8 @@ def test_key_id_is_used_once(secret: str, keeper: Client, deployment: Deployment
 
 def test_key_of_another_tenants_deployment_is_refused(keeper: Client, other_tenant: Any, tenant: Any) -> None:
     _add(keeper, make_deployment(other_tenant))
-    assert (_rows(tenant), _rows(other_tenant)) == ([], [])
+    assert _rows(tenant) == []
+    assert _rows(other_tenant) == []
 
 
 def test_key_cannot_be_changed_and_is_retired_by_its_own_tenant_only(

@@ -15,7 +15,8 @@ PACKED = {"HTTP_ACCEPT_ENCODING": "gzip, br"}
 
 def test_page_of_the_console_travels_compressed(owner: Any) -> None:
     answer = browser(owner).get(reverse("console-inbox"), **PACKED)
-    assert (answer["Content-Encoding"], b"</html>" in gzip.decompress(answer.content)) == ("gzip", True)
+    assert answer["Content-Encoding"] == "gzip"
+    assert b"</html>" in gzip.decompress(answer.content)
 
 
 def test_embed_script_travels_compressed_and_is_the_same(database: None) -> None:
@@ -25,7 +26,8 @@ def test_embed_script_travels_compressed_and_is_the_same(database: None) -> None
 
 def test_secret_shown_after_a_press_travels_plain(owner: Any) -> None:
     answer = browser(owner).post(reverse("console-api-key-make"), {"name": "Importer"}, **PACKED)
-    assert (answer.status_code, answer.has_header("Content-Encoding")) == (200, False)
+    assert answer.status_code == 200
+    assert answer.has_header("Content-Encoding") is False
 
 
 def test_api_travels_plain(database: None) -> None:

@@ -86,7 +86,8 @@ def test_worker_without_an_address_of_its_own_is_not_told_webs() -> None:
 
 def test_address_given_is_left_alone(env: dict[str, str]) -> None:
     told = with_embedded_addresses({**env, "DATABASE_URL": "postgresql://db/silas", "REDIS_URL": "redis://cache"})
-    assert (told["DATABASE_URL"], told["REDIS_URL"]) == ("postgresql://db/silas", "redis://cache")
+    assert told["DATABASE_URL"] == "postgresql://db/silas"
+    assert told["REDIS_URL"] == "redis://cache"
 
 
 def test_embedded_address_serves_as_application_and_migrates_as_owner(env: dict[str, str]) -> None:

@@ -194,7 +194,8 @@ def test_ledger_cannot_be_rewritten_by_its_partitions(tenant: Any, line: Owner, 
 def test_every_row_stays_and_nothing_is_lost_of_the_table(trial: Any, other_tenant: Any, line: Owner) -> None:
     put(line, other_tenant, now().date())
     partition_trial()
-    assert (rows_of(line, trial), rows_of(line, other_tenant)) == (40, 1)
+    assert rows_of(line, trial) == 40
+    assert rows_of(line, other_tenant) == 1
     assert rows_of(line, trial, f"{TRIAL}_first") == 40
     nobody = uuid4()
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
@@ -351,7 +352,8 @@ def test_row_of_no_month_is_kept_and_moved_when_its_month_is_made(divided: Any, 
     said = StringIO()
     call_command("partitions", "make", stdout=said)
     assert said.getvalue().split() == ["made", last, "made", f"{TRIAL}_default"]
-    assert (rows_of(line, divided, last), rows_of(line, divided, f"{TRIAL}_default")) == (1, 1)
+    assert rows_of(line, divided, last) == 1
+    assert rows_of(line, divided, f"{TRIAL}_default") == 1
     assert rows_of(line, divided) == 42
 
 
@@ -400,7 +402,8 @@ def test_detached_month_stays_unchanged_behind_its_wall_and_is_recorded(
     put(line, divided, month(2))
     assert f"detached {TRIAL}_first rows=40" in command("detach", f"{month(2):%Y-%m}", "--yes")
     assert of(TRIAL)[0].name == f"{TRIAL}_{month(2):%Y_%m}"
-    assert (rows_of(line, divided), rows_of(line, divided, f"{TRIAL}_first")) == (1, 40)
+    assert rows_of(line, divided) == 1
+    assert rows_of(line, divided, f"{TRIAL}_first") == 40
     assert rows_of(line, other_tenant, f"{TRIAL}_first") == 0
     for statement in ("UPDATE {} SET amount = 0", "DELETE FROM {}", "TRUNCATE {}"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="stays as it is"):

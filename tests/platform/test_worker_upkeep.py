@@ -114,7 +114,8 @@ def test_value_in_the_keyring_that_no_row_leads_to_is_taken_out(
         schedule(Kind.KEYRING_CLEANUP, scope_id="keyring", due_at=now())
     with as_worker():
         carry_out_kinds(INSTALLATION, Kind.KEYRING_CLEANUP)
-    assert (before, ring.held()) == (1, 0)
+    assert before == 1
+    assert ring.held() == 0
 
 
 def test_outside_tool_that_its_server_changed_is_stopped(tenant: Any, settings: Any, as_worker: Any) -> None:
@@ -163,7 +164,8 @@ def test_work_that_waited_too_long_goes_on(
     with as_worker():
         end_waits(desk.tenant)
     with tenant_scope(desk.tenant):
-        assert (desk.item(item.pk).status, Course.objects.get(work_item=item).waiting_for) == (becomes, "")
+        assert desk.item(item.pk).status == becomes
+        assert Course.objects.get(work_item=item).waiting_for == ""
 
 
 def test_message_that_nobody_could_answer_asks_for_a_person(deployment: Any, as_worker: Any) -> None:
@@ -184,7 +186,8 @@ def test_call_whose_process_died_is_given_up(tenant: Any, as_worker: Any) -> Non
     with as_worker():
         settle_lost()
     with tenant_scope(tenant):
-        assert (ToolCall.objects.get(run=run).state, mark_lost_calls()) == ("uncertain", 0)
+        assert ToolCall.objects.get(run=run).state == "uncertain"
+        assert mark_lost_calls() == 0
 
 
 def test_task_whose_time_has_come_is_let_in_and_watched(tenant: Any, as_worker: Any) -> None:

@@ -314,7 +314,8 @@ def test_question_to_the_customer_is_an_interrupt_that_a_choice_answers(
     with tenant_scope(tenant):
         ask_visitor(session_id, Question(question="Which one?", options=options), actor=f"user:{owner.pk}", user=owner)
     (interrupt,) = interrupts(agent_of.run(hello))
-    assert (interrupt.reason, interrupt.message) == ("input_required", "Which one?")
+    assert interrupt.reason == "input_required"
+    assert interrupt.message == "Which one?"
     wrong = {"interruptId": interrupt.id, "status": "resolved", "payload": {"choice": "green"}}
     assert agent_of.refusal(hello, resume=[wrong])[1] == "choice_unknown"
     chosen = {**wrong, "payload": {"choice": "blue"}}

@@ -143,7 +143,8 @@ def test_failure_is_an_answer_and_is_marked_as_the_contract_says(
         return await client.call_tool("mcp_aql_create", asked)
 
     result = in_memory(api, ask)
-    assert (decoded(result)["error"]["code"], result.is_error) == (code, fault)
+    assert decoded(result)["error"]["code"] == code
+    assert result.is_error == fault
 
 
 def test_block_over_rest_holds_over_mcp(api: Api) -> None:

@@ -254,7 +254,9 @@ def test_refused_answer_is_written_down_and_spent(blocked: Agent, owner: Any, de
     options, hold = ask(blocked, owner), blocked.hold().pk
     press(blocked, owner, SoftPasskey(credential_id=device.credential_id, counter=9).get(options))
     entry = newest(blocked.tenant)
-    assert (entry.event, entry.actor, entry.subject) == ("passkey_refused", f"user:{owner.pk}", f"safety_hold:{hold}")
+    assert entry.event == "passkey_refused"
+    assert entry.actor == f"user:{owner.pk}"
+    assert entry.subject == f"safety_hold:{hold}"
     assert json.loads(entry.data) == {"purpose": "hold_allow", "reason": "passkey_refused"}
     assert press(blocked, owner, device.get(options)) == "passkey_refused"
 

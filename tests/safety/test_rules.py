@@ -42,7 +42,8 @@ def test_failed_step_before_pauses(outcome: str, decision: Decision) -> None:
 @pytest.mark.parametrize(("limit", "stage"), [(1, Stage.STEP_LIMIT), (3, Stage.OUTCOME)])
 def test_first_stage_that_pauses_ends_it(limit: int, stage: Stage) -> None:
     said = verdict(Policy(max_steps=limit, deny=("*drop*",)), "drop it", outcome="failure", steps=2)
-    assert (said.decision, said.stage) == (Decision.PAUSE, stage)
+    assert said.decision == Decision.PAUSE
+    assert said.stage == stage
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,8 @@ def test_first_stage_that_pauses_ends_it(limit: int, stage: Stage) -> None:
 )
 def test_pattern_that_forbids_beats_one_that_allows(lists: dict[str, Any], decision: Decision) -> None:
     said = verdict(Policy(**lists))
-    assert (said.decision, said.stage) == (decision, Stage.PATTERN)
+    assert said.decision == decision
+    assert said.stage == Stage.PATTERN
 
 
 def test_denied_action_stops_and_wants_a_code() -> None:
@@ -84,7 +86,8 @@ def test_denied_pattern_finds_every_reading(hint: str) -> None:
 )
 def test_tier_decides(hint: str, decision: Decision, verifies: bool) -> None:
     said = verdict(None, hint)
-    assert (said.decision, said.verifies) == (decision, verifies)
+    assert said.decision == decision
+    assert said.verifies == verifies
 
 
 def test_pause_tells_what_a_person_has_to_do() -> None:
@@ -114,7 +117,8 @@ def test_highest_of_the_policys_own_scores_counts() -> None:
 @pytest.mark.parametrize("hint", [None, "read " * 2000])
 def test_fault_inside_and_a_hint_that_is_too_long_pause(hint: Any) -> None:
     said = verdict(Policy(auto_approve=("*",)), hint)
-    assert (said.decision, said.stage) == (Decision.PAUSE, Stage.FAULT)
+    assert said.decision == Decision.PAUSE
+    assert said.stage == Stage.FAULT
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -28,8 +28,11 @@ def test_error_is_a_problem_with_the_earlier_member(key: str) -> None:
     answer = get(key, "/api/v1/cards?colour=red")
     assert answer["Content-Type"] == "application/problem+json"
     said = answer.json()
-    assert (said["status"], said["title"], said["type"]) == (400, "Bad Request", "urn:silas:error:invalid")
-    assert (said["code"], said["detail"]) == (said["error"]["code"], said["error"]["message"])
+    assert said["status"] == 400
+    assert said["title"] == "Bad Request"
+    assert said["type"] == "urn:silas:error:invalid"
+    assert said["code"] == said["error"]["code"]
+    assert said["detail"] == said["error"]["message"]
     assert list(said["error"]["extra"]["fields"]) == ["colour"]
 
 
@@ -45,7 +48,9 @@ def test_what_is_left_is_said_and_then_refused(key: str, settings: Any) -> None:
     left = [get(key, "/api/v1/labels")["RateLimit-Remaining"] for _ in range(2)]
     assert left == ["1", "0"]
     refused = get(key, "/api/v1/labels")
-    assert (refused.status_code, refused.json()["code"], refused["RateLimit-Remaining"]) == (429, "rate_limited", "0")
+    assert refused.status_code == 429
+    assert refused.json()["code"] == "rate_limited"
+    assert refused["RateLimit-Remaining"] == "0"
     assert 0 < int(refused["Retry-After"]) <= int(refused["RateLimit-Reset"]) <= 60
 
 
@@ -76,7 +81,8 @@ def test_fields_are_those_asked_for_in_a_list_and_in_one(key: str) -> None:
 
 def test_unknown_field_is_refused_by_name(key: str) -> None:
     answer = get(key, "/api/v1/audit?fields=seq,secret")
-    assert (answer.status_code, answer.json()["error"]["extra"]) == (400, {"fields": {"fields": ["secret"]}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["extra"] == {"fields": {"fields": ["secret"]}}
 
 
 def test_installation_has_a_limit() -> None:

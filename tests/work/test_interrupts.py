@@ -112,7 +112,8 @@ def test_other_words_than_the_signed_ones_decide_nothing(inbox: AgentInbox, card
 def test_card_that_has_changed_is_refused(inbox: AgentInbox, card: Card) -> None:
     body = {"type": "accept", **inbox.signed(card, "approve"), "face_hash": "0" * 64}
     status, answer = inbox.send_response(card, body)
-    assert (status, answer["error"]["code"]) == (409, "card_changed")
+    assert status == 409
+    assert answer["error"]["code"] == "card_changed"
     assert is_untouched(card)
 
 
