@@ -7,35 +7,53 @@ that fails or stalls gives the answer of `builtin:grounded`. Called by the turn 
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
-from typing import Any
-
-from pydantic_ai import DeferredToolRequests
-from pydantic_ai.models import parse_model_id
-from pydantic_ai.toolsets import AbstractToolset
+from typing import TYPE_CHECKING, Any
 
 from kernel import tracing
 from kernel.tracing import SpanName
 from llm import prompts
-from llm.attempts import Answer, Attempts
 from llm.briefing import Briefing
 from llm.calls import PlannedCall, is_plain_json
 from llm.citations import drop_unverified
+from llm.credentials import split_model
 from llm.enums import InteractionMode, InteractionRegister, Role
 from llm.failures import ProviderFailed
-from llm.models import is_builtin, open_model
-from llm.offline.model import GROUNDED
+from llm.models import GROUNDED, is_builtin, open_model
 from llm.output_repair import RepairedOutput, fallback_output
 from llm.runs import AgentRun, Limits, Timeouts, Usage
 from llm.schemas import AgentResponse, ExecutorAgentOutput, RouteDecision
-from llm.streaming import OnDelta
 
-__all__ = ["AgentRun", "Limits", "OnDelta", "Timeouts", "Usage", "run_executor", "run_planner", "run_proxy"]
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
+
+    from llm.attempts import Answer, Attempts
+    from llm.streaming import OnDelta
+
+__all__ = ["AgentRun", "Limits", "Timeouts", "Usage", "load", "loaded", "run_executor", "run_planner", "run_proxy"]
 
 _HARNESS = "harness"
 _MOST_WISHES = 10
 _LIMITS, _PATIENCE = Limits(), Timeouts()
 _EXECUTOR_LIMITS = Limits(requests=24, tool_calls=24)
+
+
+_ready = threading.Event()
+
+
+def load() -> None:
+    """Import what runs need: half a second and 40 MB, once in a process. Called in a thread."""
+    import llm.attempts  # noqa: F401 (loaded for later)
+
+    _ready.set()
+
+
+async def loaded() -> None:
+    """Wait until what runs need is imported. Not in the event loop, which answers others meanwhile."""
+    if not _ready.is_set():
+        await asyncio.to_thread(load)
 
 
 async def run_proxy(
@@ -55,7 +73,7 @@ async def run_proxy(
     growing answer.
     """
     briefing = replace(briefing, role=Role.PROXY)
-    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     decision = run.output if isinstance(run.output, RouteDecision) else _to_planner(briefing)
     if decision.response is not None:
         # The proxy only answers: a plan of its own would pass the planner by.
@@ -81,10 +99,10 @@ async def run_planner(
     calls.
     """
     briefing = replace(briefing, role=Role.PLANNER)
-    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     if not isinstance(run.output, AgentResponse):
         retry = replace(briefing, requested=run.requested or briefing.requested)
-        written = await _run(GROUNDED, Attempts(retry, None, None, limits, patience), None, None)
+        written = await _run(GROUNDED, await _attempts(retry, None, None, limits, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
     return replace(run, output=drop_unverified(run.output, briefing.quotable))
 
@@ -102,16 +120,29 @@ async def run_executor(
 ) -> AgentRun[ExecutorAgentOutput]:
     """Carry out `briefing.work_body` with the tools that `briefing.tools` names. Never a measure of success."""
     briefing = replace(briefing, role=Role.EXECUTOR)
-    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     if not isinstance(run.output, ExecutorAgentOutput):
         stopped = ExecutorAgentOutput(summary="Stopped: a call needs an approval that this work item does not have.")
         return replace(run, output=stopped, last_error="approval_required")
     return replace(run, last_error=run.reason if run.answered_by == _HARNESS else "")
 
 
+async def _attempts(
+    briefing: Briefing,
+    on_delta: OnDelta | None,
+    toolset: AbstractToolset[Any] | None,
+    limits: Limits,
+    patience: Timeouts,
+) -> Attempts:
+    await loaded()
+    from llm.attempts import Attempts
+
+    return Attempts(briefing, on_delta, toolset, limits, patience)
+
+
 async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:
     answered_by, reason = model_name, ""
-    provider, model = parse_model_id(model_name)
+    provider, model = split_model(model_name)
     role = attempts.briefing.role.value
     with tracing.span(SpanName.AGENT, label=role, agent=role, provider=provider, model=model) as span:
         try:
@@ -166,6 +197,8 @@ def _answer(result: RepairedOutput[Answer], briefing: Briefing) -> Answer:
 
 
 def _requested_calls(output: Answer | None) -> tuple[PlannedCall, ...]:
+    from pydantic_ai import DeferredToolRequests
+
     if not isinstance(output, DeferredToolRequests):
         return ()
     calls = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))

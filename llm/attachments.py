@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic_ai.messages import BinaryContent, UserContent
+if TYPE_CHECKING:
+    from pydantic_ai.messages import UserContent
 
 PICTURES = frozenset(("image/png", "image/jpeg", "image/webp", "image/gif"))
 PDF = "application/pdf"
@@ -45,4 +47,6 @@ def content_of(prompt: str, attachments: Sequence[Attachment], readable: Collect
     shown = [each for each in attachments if each.data and each.media_type in readable]
     if not shown:
         return prompt
+    from pydantic_ai.messages import BinaryContent
+
     return [prompt, *(BinaryContent(each.data, media_type=each.media_type, identifier=each.file_id) for each in shown)]

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-import pydantic_ai
 from pydantic_ai import Agent, DeferredToolRequests, ModelRequestNode, UsageLimits
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -34,8 +33,6 @@ from llm.usage_estimates import called_tools, estimate_unreported
 Answer = ModelAnswer | DeferredToolRequests
 _READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
 _SDK_RETRIES = 1
-
-pydantic_ai.BANNER_ENABLED = False  # its invitation to an outside service has no place in an operator's log
 
 
 def _agent(output: type[ModelAnswer]) -> Agent[Briefing, Any]:

@@ -5,17 +5,21 @@ Both are sealed as one text, so that a key is never sent to another address than
 
 from __future__ import annotations
 
-from pydantic_ai.models import parse_model_id
-
 # Providers whose server's address the company gives; `compatible` is any OpenAI-compatible server.
 COMPATIBLE = "compatible"
 ADDRESSED = frozenset({COMPATIBLE, "azure", "ollama"})
 _APIS = ("-chat", "-responses")
 
 
+def split_model(name: str) -> tuple[str | None, str]:
+    """Split `provider:model`; the provider of a name without one is None, as in pydantic-ai."""
+    provider, colon, model = name.partition(":")
+    return (provider, model) if colon else (None, name)
+
+
 def provider_of(model: str) -> str:
     """The provider under which a model's credential is stored: `openai-chat:x` and `openai:x` share one."""
-    provider = parse_model_id(model)[0] or ""
+    provider = split_model(model)[0] or ""
     for api in _APIS:
         provider = provider.removesuffix(api)
     return provider
@@ -28,7 +32,7 @@ def is_addressed(model: str) -> bool:
 
 def speaks_responses(model: str) -> bool:
     """Whether a server whose address is given is asked through the Responses API instead of chat completions."""
-    return (parse_model_id(model)[0] or "").endswith("-responses")
+    return (split_model(model)[0] or "").endswith("-responses")
 
 
 def join_credential(key: str, address: str = "") -> str:

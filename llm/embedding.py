@@ -12,10 +12,11 @@ import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # Texts are lower-cased: the vectors of capitalised words are worse (`python -m evals.retrieval`).
 MODEL = "wordllama:l2_supercat:256:lower"
@@ -41,6 +42,8 @@ def embed_all(texts: Sequence[str]) -> list[Vector | None]:
 
 def embed_rows(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """Unit vectors of many texts as rows, in order; zeros for a text without a visible character."""
+    import numpy as np
+
     if not texts:
         return np.zeros((0, DIMENSIONS), np.float32)
     raw = _model().embed([text[:_CHARACTERS].strip().lower() for text in texts], norm=False, batch_size=_BATCH)

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
-from pydantic_ai.exceptions import (
-    ContentFilterError,
-    ModelAPIError,
-    ModelConnectionError,
-    ModelHTTPError,
-    ModelRequestTimeout,
-    ModelTimeoutError,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-)
+
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import ModelAPIError
 
 _SUMMARY_LENGTH = 1000
 
@@ -41,6 +35,8 @@ class ShapeBroken(Exception):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
+    from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior, UsageLimitExceeded
+
     try:
         yield
     except ContentFilterError as error:
@@ -54,6 +50,8 @@ def translate_errors() -> Iterator[None]:
 
 
 def _reason(error: ModelAPIError) -> str:
+    from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelRequestTimeout, ModelTimeoutError
+
     match error:
         case ModelRequestTimeout(setting="first_event_timeout"):
             return "first_token_timeout"

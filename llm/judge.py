@@ -7,20 +7,22 @@ the caller decides what that means. `builtin:grounded` has no opinions. The text
 from __future__ import annotations
 
 import asyncio
+import functools
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.models import Model
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RunUsage
 
 from llm.failures import ProviderFailed, translate_errors
 from llm.models import is_builtin, model_span, open_model
 from llm.render import block
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.usage_estimates import estimate_unreported
+
+if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.models import Model
+    from pydantic_ai.usage import RunUsage
 
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
 _TASK = """You check one text against one rule of this company. The rule:
@@ -73,7 +75,7 @@ class Judgement:
     """One question in progress. `usage` includes what a failed try used."""
 
     question: Question
-    spent: RunUsage = field(default_factory=RunUsage)
+    spent: RunUsage = field(default_factory=new_usage)
 
     @property
     def usage(self) -> Usage:
@@ -98,14 +100,16 @@ class Judgement:
                 span.set(input_tokens=self.usage.input_tokens, output_tokens=self.usage.output_tokens)
 
     async def _asked(self, model: Model) -> Opinion | Ruling:
+        from pydantic_ai import UsageLimits
+        from pydantic_ai.settings import ModelSettings
+
         question = self.question
-        agent: Agent[None, Opinion | Ruling] = _RULER if question.binding else _ADVISER
         shape = _RULES if question.binding else _ADVISES
         settings = ModelSettings(
             temperature=0.0, max_tokens=question.max_tokens, max_retries=0, timeout=question.seconds
         )
         with translate_errors(), estimate_unreported(self.spent):
-            run = await agent.run(
+            run = await _agent(binding=question.binding).run(
                 block("text | untrusted", question.text),
                 instructions=_TASK.format(policy=question.policy, shape=shape),
                 model=model,
@@ -116,8 +120,13 @@ class Judgement:
         return run.output
 
 
-_ADVISER: Agent[None, Opinion | Ruling] = Agent(output_type=Opinion, retries={"output": 0}, name="Adviser")
-_RULER: Agent[None, Opinion | Ruling] = Agent(output_type=Ruling, retries={"output": 0}, name="Ruler")
+@functools.cache
+def _agent(*, binding: bool) -> Agent[None, Opinion | Ruling]:
+    from pydantic_ai import Agent
+
+    if binding:
+        return Agent(output_type=Ruling, retries={"output": 0}, name="Ruler")
+    return Agent(output_type=Opinion, retries={"output": 0}, name="Adviser")
 
 
 def prompt_size(question: Question) -> int:

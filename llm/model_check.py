@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelRequest
-from pydantic_ai.models import check_allow_model_requests
-from pydantic_ai.settings import ModelSettings
 
 from kernel.http.allowed import is_allowed_private
 from kernel.http.client import open_client
@@ -19,6 +14,9 @@ from llm.credentials import provider_of, split_credential
 from llm.failures import ProviderFailed, translate_errors
 from llm.models import open_model
 from llm.runs import Usage
+
+if TYPE_CHECKING:
+    from pydantic_ai.settings import ModelSettings
 
 SECONDS = 20.0
 MOST_MODELS = 200
@@ -36,6 +34,8 @@ _ANTHROPIC_VERSION = "2023-06-01"
 async def check_model(name: str, *, key: str | None) -> Usage | None:
     """Return what the request used, or None if that is unknown. The content of the answer does not matter, and a
     truncated one counts. `key` is a credential (`llm.credentials`). Raises `ProviderFailed`."""
+    from pydantic_ai.settings import ModelSettings
+
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
     try:
         async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:
@@ -50,6 +50,8 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
 
     `key` is a credential (`llm.credentials`). Raises `ProviderFailed`.
     """
+    from pydantic_ai.models import check_allow_model_requests
+
     check_allow_model_requests()
     secret, address = split_credential(key)
     base = address or _BASE_URLS.get(provider_of(f"{provider}:any"), "")
@@ -88,6 +90,10 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
 
 
 async def _request(model: Any, settings: ModelSettings) -> Usage | None:
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.exceptions import UnexpectedModelBehavior
+    from pydantic_ai.messages import ModelRequest
+
     request = ModelRequest.user_text_prompt("Answer with the word yes.")
     try:
         answer = await model_request(model, [request], model_settings=settings)

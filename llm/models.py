@@ -13,21 +13,21 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-from pydantic_ai.embeddings import EmbeddingModel, infer_embedding_model
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
-from pydantic_ai.providers import Provider, infer_provider_class
 
 from kernel import tracing
 from kernel.http.allowed import is_allowed_private
 from kernel.http.client import open_client
 from kernel.tracing import ActiveSpan, SpanName
-from llm.credentials import COMPATIBLE, provider_of, speaks_responses, split_credential
+from llm.credentials import COMPATIBLE, provider_of, speaks_responses, split_credential, split_model
 from llm.failures import ProviderFailed
-from llm.offline.model import GROUNDED, grounded_model
+
+if TYPE_CHECKING:
+    from pydantic_ai.embeddings import EmbeddingModel
+    from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
 
 __all__ = [
     "GROUNDED",
@@ -41,6 +41,7 @@ __all__ = [
     "resolve_model",
 ]
 
+GROUNDED = "builtin:grounded"
 KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
 _STEP_SECONDS = 600.0
@@ -54,11 +55,13 @@ def is_builtin(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether `name` can mean a model here: the built-in one, or `provider:model` of an installed provider."""
-    provider, model = parse_model_id(name)
+    provider, model = split_model(name)
     if is_builtin(name) or not provider or not model:
         return is_builtin(name)
     if provider_of(name) == COMPATIBLE:
         return True
+    from pydantic_ai.providers import Provider, infer_provider_class
+
     try:
         return issubclass(infer_provider_class(provider), Provider)
     except (ImportError, ValueError):
@@ -67,13 +70,13 @@ def is_known(name: str) -> bool:
 
 def model_span(name: str) -> AbstractContextManager[ActiveSpan]:
     """The span of one request to this model, with its repair."""
-    provider, model = parse_model_id(name)
+    provider, model = split_model(name)
     return tracing.span(SpanName.MODEL, label=model, provider=provider, model=model)
 
 
 def needs_key(name: str) -> bool:
     """Whether this model can only be used with a provider's key."""
-    return not is_builtin(name) and parse_model_id(name)[0] not in KEYLESS
+    return not is_builtin(name) and split_model(name)[0] not in KEYLESS
 
 
 def environment_key(name: str, *, allowed: bool = False) -> str | None:
@@ -95,12 +98,15 @@ def resolve_model(
     With an address, in the credential or as `base_url`, every provider is spoken to as an OpenAI-compatible server.
     """
     if is_builtin(name):
-        return grounded_model()
+        return _grounded_model()
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models import check_allow_model_requests, infer_model
+
     check_allow_model_requests()
     key, address = split_credential(key)
     base_url = base_url or address
     _check(key, base_url)
-    provider_name, model_name = parse_model_id(name)
+    provider_name, model_name = split_model(name)
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
     if base_url:
@@ -126,7 +132,7 @@ def resolve_model(
 async def open_model(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
     """`resolve_model`, with an HTTP client that lives as long as the run."""
     if is_builtin(name):
-        yield grounded_model()
+        yield _grounded_model()
         return
     await asyncio.to_thread(_load_clients)
     async with (
@@ -139,10 +145,14 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
 @asynccontextmanager
 async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIterator[EmbeddingModel]:
     """A provider's embedding model such as `openai:text-embedding-3-small`; raises as `resolve_model` does."""
+    from pydantic_ai.embeddings import infer_embedding_model
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models import check_allow_model_requests
+
     check_allow_model_requests()
     key, address = split_credential(key)
     _check(key, address)
-    provider_name, model_name = parse_model_id(name)
+    provider_name, model_name = split_model(name)
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
     if not address and key is None and provider_name not in KEYLESS:
@@ -166,6 +176,12 @@ async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIte
             # As for chat models: the caller decides whether to ask again.
             model._client.max_retries = 0
         yield model
+
+
+def _grounded_model() -> Model[Any]:
+    from llm.offline.model import grounded_model
+
+    return grounded_model()
 
 
 def _client(address: str) -> httpx2.AsyncClient:
@@ -206,6 +222,8 @@ def _check(key: str | None, base_url: str | None) -> None:
 
 def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[object]:
     shared = {"http_client": http_client} if http_client is not None and name in _SHARE_HTTP_CLIENT else {}
+    from pydantic_ai.providers import infer_provider_class
+
     build: Any = infer_provider_class(name)
     provider: Provider[Any] = build(api_key=key or "none", **shared)
     return provider

@@ -9,9 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from decimal import ROUND_UP, Decimal
 
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
-
 from llm.attachments import TOKENS as ATTACHMENT_TOKENS
 from llm.briefing import Briefing
 from llm.render import render
@@ -69,6 +66,9 @@ def _exact_price(model_name: str, usage: Usage, rates: Rates | None) -> Decimal 
         return ZERO
     if rates is not None:
         return _by_rates(usage, rates)
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
     provider, _, model = model_name.partition(":")
     priced = PricedUsage(
         input_tokens=usage.input_tokens,

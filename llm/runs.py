@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-from pydantic_ai.usage import RunUsage
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from llm.calls import PlannedCall
 
+if TYPE_CHECKING:
+    from pydantic_ai.usage import RunUsage
+
 OutputT = TypeVar("OutputT")
+
+
+def new_usage() -> RunUsage:
+    """Return what a run adds its usage to."""
+    from pydantic_ai.usage import RunUsage
+
+    return RunUsage()
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
-from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RunUsage
 
 from llm.failures import ProviderFailed, translate_errors
 from llm.models import model_span, open_model
@@ -21,6 +18,9 @@ from llm.pricing import estimate_tokens
 from llm.render import block
 from llm.runs import Usage
 from llm.usage_estimates import estimate_unreported
+
+if TYPE_CHECKING:
+    from pydantic_ai.usage import RunUsage
 
 T = TypeVar("T", bound=BaseModel)
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
@@ -59,6 +59,9 @@ async def request(
 
     `spent` includes what a failed try used.
     """
+    from pydantic_ai import Agent, UsageLimits
+    from pydantic_ai.settings import ModelSettings
+
     agent: Agent[None, T] = Agent(output_type=shape, retries={"output": 1}, name=shape.__name__)
     settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
     with model_span(model_name) as span:

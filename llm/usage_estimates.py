@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-
-from pydantic_ai import capture_run_messages
-from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
-from pydantic_ai.usage import RunUsage
+from typing import TYPE_CHECKING
 
 from llm.attachments import TOKENS
 from llm.pricing import BYTES_PER_TOKEN, estimate_tokens
+from llm.runs import new_usage
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.usage import RunUsage
 
 _FILE_SIZE = TOKENS * BYTES_PER_TOKEN
 
@@ -25,6 +27,8 @@ def estimate_unreported(spent: RunUsage) -> Iterator[list[ModelMessage]]:
 
     Yields the messages of the run, as they come.
     """
+    from pydantic_ai import capture_run_messages
+
     with capture_run_messages() as messages:
         try:
             yield messages
@@ -34,7 +38,9 @@ def estimate_unreported(spent: RunUsage) -> Iterator[list[ModelMessage]]:
 
 def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
     """Estimated usage of the responses among these messages, beyond their reported usage."""
-    total, read = RunUsage(), 0
+    from pydantic_ai.messages import ModelResponse
+
+    total, read = new_usage(), 0
     for message in messages:
         if isinstance(message, ModelResponse):
             usage = message.usage
@@ -51,12 +57,16 @@ def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
 
 def called_tools(messages: Sequence[ModelMessage]) -> list[str]:
     """Names of the tools that a model called, in order, whether or not such tools exist."""
+    from pydantic_ai.messages import ModelResponse, ToolCallPart
+
     parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
     return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 
 
 def _size(message: ModelMessage) -> int:
     """Bytes of what a model reads or writes in this message."""
+    from pydantic_ai.messages import BinaryContent, ModelRequest
+
     size = len((message.instructions or "").encode()) if isinstance(message, ModelRequest) else 0
     for part in message.parts:
         content = getattr(part, "args", None) or getattr(part, "content", None) or ""

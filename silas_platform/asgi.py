@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
@@ -13,8 +16,6 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
-from apps.protocols.mcp_server import with_deployments
-from apps.safety.mcp_server import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
 from kernel.tenancy import refuse_closed_companies
 from silas_platform import connection_limits
@@ -22,13 +23,29 @@ from silas_platform.background import with_background
 from silas_platform.client_address import with_client_address
 from silas_platform.telemetry import instruments, traces
 
+
+async def _serve_http(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """MCP below `/mcp/`, pages and the API elsewhere."""
+    serve = await asyncio.to_thread(_mcp_application) if scope["path"].startswith("/mcp/") else django_application
+    await serve(scope, receive, send)
+
+
+@functools.cache
+def _mcp_application() -> Any:
+    """Import the MCP servers with the first request to one: they bring the SDK and 20 MB."""
+    from apps.protocols.mcp_server import with_deployments
+    from apps.safety.mcp_server import with_safety
+
+    return with_safety(with_deployments(django_application))
+
+
 refuse_closed_companies()
 connection_limits.install()
 instruments.start("web")
 traces.start("web")
 protocols = ProtocolTypeRouter(
     {
-        "http": with_safety(with_deployments(django_application)),
+        "http": _serve_http,
         "websocket": URLRouter([*visitor_sockets, *console_sockets]),
     }
 )

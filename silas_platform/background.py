@@ -8,7 +8,9 @@ events, so the first connection starts the loops; `manage.py up` requests /healt
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ from apps.sessions import catch_up, runner
 from apps.sessions.ratelimit import open_sockets
 from apps.simulations import runner as simulations
 from kernel.ratelimit.concurrency import RENEW_SECONDS
+from llm import agents
 
 _log = logging.getLogger(__name__)
 _Application = Callable[[dict[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]]
@@ -26,12 +29,18 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def with_background(application: Any) -> _Application:
-    """Wrap the ASGI application so that the first connection starts this process's loops."""
+    """Wrap the ASGI application so that the first connection starts this process's loops.
+
+    The first socket is a person's, so it also begins to load what models run with: before the first message is written.
+    """
+    load_once = functools.cache(lambda: threading.Thread(target=agents.load, daemon=True).start())
 
     async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # Daphne has no lifespan events, so the first connection starts the loops.
         if not _running:
             _start()
+        if scope["type"] == "websocket":
+            load_once()
         await application(scope, receive, send)
 
     return answer

@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_ai.usage import RunUsage
 
 from apps.autonomy import rules
 from apps.autonomy.anonymiser import Anonymiser
@@ -25,15 +24,18 @@ from apps.gates.content import LEFT, check_content
 from apps.gates.schemas import GateSpec
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
+from apps.guard.offered_tools import source_of_result
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
-from apps.guard.toolset import source_of_result
 from kernel.canonical import sha256_hex
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope, in_thread
 from llm import structured_output
 from llm.failures import ProviderFailed, ShapeBroken
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.structured_output import StructuredRequest
+
+if TYPE_CHECKING:
+    from pydantic_ai.usage import RunUsage
 
 T = TypeVar("T", bound=BaseModel)
 _READS = frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_PLAYBOOK})
@@ -158,7 +160,7 @@ class GuardedClient:
         Unless the company sends texts as they are, the model reads placeholders instead of personal data.
         Raises `ProviderFailed`, `ShapeBroken`, `TooLarge`, and what `call` raises.
         """
-        model, spent = self.job.model_name, RunUsage()
+        model, spent = self.job.model_name, new_usage()
         if self.hides:
             inquiry = await in_thread(self._without_personal_data, inquiry)
         call = Call(

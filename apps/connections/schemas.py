@@ -13,7 +13,7 @@ from apps.approvals.cards.schemas import Guidance, HttpsUrl
 from apps.connections.enums import AuthStrategy, FailureType
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$")]
-StepId = Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]
+StepId = Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.:-]+$")]
 Permission = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^\S+$")]
 Permissions = Annotated[list[Permission], Field(max_length=40)]
 
@@ -25,7 +25,7 @@ class ScriptOutput(BaseModel):
 
 
 class RecoveryOption(ScriptOutput):
-    action: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]
+    action: Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.:-]+$")]
     label: str = Field(min_length=1, max_length=80)
     description: str = Field(default="", max_length=300)
     risk_level: Literal["low", "medium", "high"] = "low"

@@ -6,10 +6,7 @@ of the tools of that level, and a call of one ends it: nothing is carried out.
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
+from typing import TYPE_CHECKING, Any
 
 from apps.copilot.enums import AssistanceKind
 from apps.copilot.instructions import SUGGEST_RULES, prompt_of
@@ -34,6 +31,9 @@ from llm.briefing import Briefing, HistoryMessage, Passage, ToolBrief
 from llm.enums import Role
 from llm.runs import AgentRun, Usage
 from llm.schemas import AgentResponse, RouteDecision
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
 
 # With how many of the newest messages the model answers.
 HISTORY = 30
@@ -137,6 +137,9 @@ async def _answer(
 
 def _never_called(tools: tuple[ToolBrief, ...]) -> AbstractToolset[Any]:
     """A toolset whose calls end the run: they come back as requests."""
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import ExternalToolset
+
     return ExternalToolset(
         [
             ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))

@@ -14,7 +14,6 @@ from typing import TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
-from pydantic_ai.usage import RunUsage
 
 from apps.access.rules import AccessController
 from apps.copilot.schemas import AssistanceRequest
@@ -33,7 +32,7 @@ from llm import structured_output
 from llm.enums import Role
 from llm.failures import ProviderFailed, ShapeBroken
 from llm.models import is_builtin
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.structured_output import StructuredRequest
 
 Output = TypeVar("Output")
@@ -107,7 +106,7 @@ async def request_output(job: Job, inquiry: StructuredRequest, shape: type[Shape
         raise no_model()
 
     async def ask() -> tuple[Shape, Usage]:
-        spent = RunUsage()
+        spent = new_usage()
         try:
             result = await structured_output.request(job.model, inquiry, shape, spent=spent, key=job.key)
         except ShapeBroken:

@@ -43,6 +43,10 @@ class NoAnswer(SilasError):
         super().__init__(ErrorCode.GUARDRAILS_FAILED, f"guardrails-ai did not respond: {why}")
 
 
+# Lengths outside of the pattern: `[\w.:-]{1,60}` takes 6 MB.
+_Kind = Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.:-]+$")]
+
+
 class _Reply(BaseModel):
     """The program's reply: `redacted` is base64, `error` is the name of an exception."""
 
@@ -50,7 +54,7 @@ class _Reply(BaseModel):
     id: int
     failed: bool = True
     score: float = Field(default=0.0, ge=0, le=1)
-    spans: list[tuple[int, int, Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]]] = []
+    spans: list[tuple[int, int, _Kind]] = []
     redacted: str | None = None
     error: str = ""
 

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, assert_never
 
@@ -24,11 +23,11 @@ from pydantic_core import SchemaValidator, core_schema
 from apps.approvals.tokens.schemas import GatePass
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
-from apps.guard.enums import Intent, RefusalCode
-from apps.guard.rules import OUTSIDE_INTENTS
+from apps.guard.enums import RefusalCode
+from apps.guard.offered_tools import OfferedTool, source_of_result
 from apps.guard.schemas import Call, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.guard.services import guarded_call
-from kernel.provenance import Origin, Source, Sources, Traced, as_text
+from kernel.provenance import Source, Sources
 
 # A model reads at most so much of one result, so that a tool that returns a book does not make the next request cost
 # one.
@@ -36,23 +35,6 @@ MAX_RESULT_CHARS = 50_000
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
-
-
-@dataclass(frozen=True)
-class OfferedTool:
-    """A tool as a model sees it, and the intent of its calls.
-
-    `parameters` is a JSON schema, `estimate` the price of one call in US dollars, None if it is free. `leaves`: it
-    sends to an outside host. `is_outside`: its results were not written in the company's own records."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-    intent: Intent = Intent.RUN_SKILL
-    acting: bool = False
-    estimate: Decimal | None = None
-    leaves: bool = False
-    is_outside: bool = False
 
 
 @dataclass
@@ -162,16 +144,6 @@ class GuardedToolset(AbstractToolset[Any]):
             case Failed(code=code, reason=reason, uncertain=uncertain):
                 return {"failed": code, "reason": reason, "uncertain": uncertain}
         assert_never(outcome)
-
-
-def source_of_result(
-    intent: Intent, value: object, *, leaves: bool, outside: bool, args: Mapping[str, object]
-) -> Source:
-    """Return the result of a call as a source of later values. The content of one of the company's outside accounts,
-    such as a mailbox, is private like its records, but may have been written by anyone."""
-    origin = Origin.TOOL if leaves or outside or intent in OUTSIDE_INTENTS else Origin.RECORDS
-    origin = Origin.DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else origin
-    return Source(Traced(origin), as_text(value), as_text(args), is_private=outside and not leaves)
 
 
 def _truncated(value: object) -> Any:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from llm.embedding import Vector
 from llm.offline.words import content
 
@@ -45,11 +43,15 @@ def find_topic(text: str, vector: Vector, candidates: Sequence[Candidate]) -> in
 
 def similarities(vector: Vector, centroids: Sequence[Vector]) -> list[float]:
     """Cosine similarities of unit vectors."""
+    import numpy as np
+
     return [float(value) for value in np.asarray(centroids) @ np.asarray(vector)]
 
 
 def moved_centroid(centroid: Vector, visitors: int, vector: Vector) -> Vector:
     """The unit mean of `visitors` vectors whose mean is `centroid`, and one more."""
+    import numpy as np
+
     total = np.asarray(centroid) * visitors + np.asarray(vector)
     length = float(np.linalg.norm(total))
     return [float(value) for value in total / length] if length else centroid

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_ai.usage import RunUsage
 
 from apps.guard import services as guard
 from apps.guard.schemas import Call, RunRef
@@ -19,7 +18,7 @@ from apps.knowledge.provider_vectors import SearchPlan, breaker_of
 from llm import structured_output
 from llm.briefing import Passage
 from llm.failures import ProviderFailed, ShapeBroken
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.structured_output import StructuredRequest
 
 PURPOSE = "reranker"
@@ -72,7 +71,7 @@ async def _order(
     )
 
     async def ask() -> tuple[_Order, Usage]:
-        spent, key = RunUsage(), plan.keys.of(plan.reranker)
+        spent, key = new_usage(), plan.keys.of(plan.reranker)
         try:
             result = await structured_output.request(plan.reranker, inquiry, _Order, spent=spent, key=key)
         except ShapeBroken:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from django.http import HttpRequest, JsonResponse
 from django.urls import path
 
-from apps.protocols import a2a, agui, mcp_server
+from apps.protocols import a2a, agui
+
+
+def _protected_resource(request: HttpRequest, key: str) -> JsonResponse:
+    from apps.protocols import mcp_server  # brings the SDK: only who asks for a server pays for it
+
+    return mcp_server.protected_resource(request, key)
+
 
 _AGENT = "api/v1/agents/<uuid:deployment_id>"
 
@@ -14,7 +22,7 @@ urlpatterns = [
     path(f"{_AGENT}/.well-known/agent-card.json", a2a.AgentCard.as_view(), name="api-agents-a2a-card"),
     path(
         ".well-known/oauth-protected-resource/mcp/deployments/<str:key>",
-        mcp_server.protected_resource,
+        _protected_resource,
         name="mcp-protected-resource",
     ),
 ]

@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_ai.usage import RunUsage
 
 from apps.bus.schemas import storable
 from apps.guard import services as guard
@@ -27,7 +26,7 @@ from llm import structured_output
 from llm.enums import Role
 from llm.failures import ProviderFailed, ShapeBroken
 from llm.models import is_builtin, needs_key
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.structured_output import StructuredRequest
 
 PURPOSE = "visitor"
@@ -103,7 +102,7 @@ class ModelVisitor:
         return move.message.strip()
 
     async def _ask(self, inquiry: StructuredRequest, admitted: Admitted) -> Move:
-        spent, failed = RunUsage(), "interrupted"
+        spent, failed = new_usage(), "interrupted"
         try:
             key = self.target.keys.of(self.model)
             result = await structured_output.request(self.model, inquiry, Move, spent=spent, key=key)

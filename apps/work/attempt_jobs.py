@@ -14,8 +14,8 @@ from apps.bus.deliveries import Delivery
 from apps.bus.schemas import Lease
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
+from apps.guard.offered_tools import OfferedTool
 from apps.guard.schemas import RunRef
-from apps.guard.toolset import OfferedTool
 from apps.releases.served import live_settings
 from apps.skills import outside_tools, roles
 from apps.skills import queries as skills

@@ -25,7 +25,7 @@ from apps.work.attempt_jobs import AttemptJob
 from apps.work.budgets import BudgetUsed
 from apps.work.checks import check_rounds
 from apps.work.enums import WorkReason
-from apps.work.ledger import EffectUncertain, Ledger, WorkToolset
+from apps.work.ledger import EffectUncertain, Ledger
 from apps.work.meter import BudgetExhausted, Meter
 from apps.work.schemas import VerificationReport
 from apps.work.services import attempts
@@ -111,6 +111,8 @@ async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepG
 
 async def _call_model(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
     context = {**job.context, "elapsed": ledger.elapsed}
+    from apps.work.work_toolset import WorkToolset
+
     toolset = WorkToolset(
         job.run,
         job.offered,

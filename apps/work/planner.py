@@ -7,10 +7,8 @@ research (spec 19.4; contract silas 15).
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
-
-from pydantic_ai.toolsets import AbstractToolset
 
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
@@ -29,6 +27,9 @@ from llm.agents import AgentRun, run_planner
 from llm.models import is_builtin
 from llm.pricing import estimate_usage
 from llm.schemas import AgentResponse
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
 
 _LONGEST_ADVICE = 4000
 

@@ -6,16 +6,16 @@ Requesting returns at once: the questions are sent when the planner has ended it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
-
-from apps.guard.toolset import GuardedToolset
 from apps.work import plans
 from apps.work.researcher import READS_KNOWLEDGE
 from apps.work.services.planning import PlanningJob
 from apps.work.services.research import Question
 from kernel.errors import SilasError
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
 
 _LONGEST_TASK, _LONGEST_FORMAT, _MOST_TOKENS = 4000, 300, 2000
 
@@ -29,6 +29,10 @@ class PlannerTools:
     questions: list[Question] = field(default_factory=list)
 
     def toolset(self, job: PlanningJob) -> AbstractToolset[Any]:
+        from pydantic_ai.toolsets import CombinedToolset, FunctionToolset
+
+        from apps.guard.toolset import GuardedToolset
+
         access, levels = frozenset({READS_KNOWLEDGE.name}), {"levels": ("public",)}
         reading = GuardedToolset(job.run, (READS_KNOWLEDGE,), access, job.gates, levels).chained()
         return CombinedToolset([FunctionToolset([self.request_research, validate_plan]), reading])

@@ -13,8 +13,8 @@ from dataclasses import replace
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import Intent
+from apps.guard.offered_tools import OfferedTool
 from apps.guard.schemas import Admitted, Call
-from apps.guard.toolset import GuardedToolset, OfferedTool
 from apps.work import research_rules as rules
 from apps.work.attempt_jobs import as_offered_tool
 from apps.work.services import research
@@ -60,6 +60,8 @@ async def record_result(delivery: Delivery) -> None:
 
 
 async def _research(job: ResearchJob) -> Answer:
+    from apps.guard.toolset import GuardedToolset
+
     call = Call(tool="researcher", forecast=estimate_usage(job.briefing), model=job.model_name)
     admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):

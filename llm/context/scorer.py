@@ -8,12 +8,10 @@ of its block can at most keep itself a little longer.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
-
-from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.models import Model
-from pydantic_ai.settings import ModelSettings
+from typing import TYPE_CHECKING
 
 from llm import prompts
 from llm.context.budget import TokenBudget
@@ -24,6 +22,10 @@ from llm.models import model_span, open_model
 from llm.output_repair import run_with_repair
 from llm.render import block, label
 from llm.schemas import ScorerOutput
+
+if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.models import Model
 
 SECONDS = 2.0
 FAILURES, COOL_DOWN = 3, 300.0
@@ -125,13 +127,21 @@ def _block(item: ContextItem) -> str:
     return block(" | ".join(map(label, heading)), item.content[:EXCERPT])
 
 
-_AGENT = Agent(
-    output_type=ScorerOutput, instructions=prompts.current("scorer").filled(), retries={"output": 0}, name="Scorer"
-)
+@functools.cache
+def _agent() -> Agent[None, ScorerOutput]:
+    from pydantic_ai import Agent
+
+    instructions = prompts.current("scorer").filled()
+    return Agent(output_type=ScorerOutput, instructions=instructions, retries={"output": 0}, name="Scorer")
 
 
 async def _try(model: Model, prompt: str) -> ScorerOutput:
+    from pydantic_ai import UsageLimits
+    from pydantic_ai.settings import ModelSettings
+
     settings = ModelSettings(max_tokens=1000, max_retries=0, timeout=SECONDS)
     with translate_errors():
-        run = await _AGENT.run(prompt, model=model, model_settings=settings, usage_limits=UsageLimits(request_limit=1))
+        run = await _agent().run(
+            prompt, model=model, model_settings=settings, usage_limits=UsageLimits(request_limit=1)
+        )
     return run.output

@@ -14,9 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from llm.attachments import Attachment
 from llm.briefing import Passage
@@ -30,6 +28,10 @@ from llm.offline.related import related
 from llm.offline.vocabulary import SOFT
 from llm.offline.words import content, near, stem, stems, words
 from llm.schemas import Citation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _SOFT = frozenset(map(stem, SOFT))
 _SURE, _MAYBE = 0.7, 0.45

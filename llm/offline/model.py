@@ -16,10 +16,10 @@ from pydantic_ai.settings import ModelSettings
 from kernel.canonical import canonical_json
 from llm.briefing import Briefing
 from llm.enums import Role
+from llm.models import GROUNDED
 from llm.offline import executor, languages, planner, proxy
 from llm.offline.moves import CallTool, Move, ToolResult
 
-GROUNDED = "builtin:grounded"
 _PIECE_LENGTH = 24
 _NextMove = Callable[[Briefing, Sequence[ToolResult], Collection[str]], Move]
 _ROLES: dict[Role, _NextMove] = {

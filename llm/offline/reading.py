@@ -6,15 +6,17 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from llm.briefing import Passage
 from llm.embedding import embed_rows
 from llm.offline.intents import Quantity
 from llm.offline.vocabulary import NUMBERS, TIMES
 from llm.offline.words import is_stop_word, sentences, stems, words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Words = frozenset[str]
 _QUOTE_LENGTH = 420

@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Mapping
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from llm.embedding import embed_rows
 from llm.offline.vocabulary import RELATED
 from llm.offline.words import stem
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # Cosine similarity. Below it are words that only occur in the same places ("parking" and "parcel").
 _ALIKE = 0.5

@@ -8,8 +8,8 @@ import pytest
 
 from apps.guard.egress import egress_refusal
 from apps.guard.enums import Intent, RefusalCode
+from apps.guard.offered_tools import source_of_result
 from apps.guard.schemas import Done, HandlerResult
-from apps.guard.toolset import source_of_result
 from kernel.provenance import NOTHING_READ, Source, Sources, Traced
 from kernel.provenance import Origin as From
 from tests.factories.guard import audited, make_call, make_run

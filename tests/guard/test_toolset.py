@@ -15,8 +15,9 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, FilteredToolset, PreparedToolset
 
 from apps.gates.schemas import GateSpec
+from apps.guard.offered_tools import OfferedTool
 from apps.guard.schemas import CallFailed, Done, HandlerResult
-from apps.guard.toolset import MAX_RESULT_CHARS, GuardedToolset, OfferedTool
+from apps.guard.toolset import MAX_RESULT_CHARS, GuardedToolset
 from kernel.clock import now
 from kernel.provenance import Origin
 from tests.factories.guard import answer, audited, change_run, make_call, make_run

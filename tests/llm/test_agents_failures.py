@@ -11,7 +11,7 @@ from pydantic_ai.models import override_allow_model_requests
 
 from llm.agents import Limits, Timeouts, run_executor, run_planner, run_proxy
 from llm.calls import PlannedCall, call_block
-from llm.offline.model import GROUNDED
+from llm.models import GROUNDED
 from tests.factories.llm import CLAIM_STATUS, UPDATE_ADDRESS, RecordingToolset, briefing
 from tests.fakes.openai_server import Replies, Reply, direct, final, route_decision, serving
 from tests.llm.test_agents_provider import BURST, CLAIM, MODEL, MOVE, NEW_ADDRESS, PATIENT, ask, message

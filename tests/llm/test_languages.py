@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from llm.agents import run_proxy
 from llm.briefing import HistoryMessage
 from llm.language_detection import detect_language
+from llm.models import GROUNDED
 from llm.offline import languages, phrases
 from llm.offline.languages import LANGUAGES, to_english, translate, translate_back
-from llm.offline.model import GROUNDED
 from llm.schemas import AgentResponse
 from tests.factories.llm import briefing
 

@@ -9,8 +9,8 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.openrouter import OpenRouterModel
 
 from llm.failures import ProviderFailed
-from llm.models import environment_key, needs_key, open_model, resolve_model
-from llm.offline.model import GROUNDED, grounded_model
+from llm.models import GROUNDED, environment_key, needs_key, open_model, resolve_model
+from llm.offline.model import grounded_model
 
 LOCAL = "http://127.0.0.1:9/v1"
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "OLLAMA_API_KEY")

@@ -15,8 +15,9 @@ from llm.agents import AgentRun, Limits, Timeouts, run_proxy
 from llm.attempts import Attempts
 from llm.briefing import HistoryMessage, ToolBrief
 from llm.calls import PlannedCall
+from llm.models import GROUNDED
 from llm.offline import phrases
-from llm.offline.model import GROUNDED, grounded_model
+from llm.offline.model import grounded_model
 from llm.schemas import RouteDecision
 from tests.factories.llm import (
     ASK_WHO,

@@ -14,8 +14,8 @@ from pydantic_ai.exceptions import ToolFailed
 from llm.agents import Limits, run_executor, run_planner, run_proxy
 from llm.briefing import Passage
 from llm.calls import PlannedCall, call_block, parse_calls
+from llm.models import GROUNDED
 from llm.offline import answers, phrases, results
-from llm.offline.model import GROUNDED
 from tests.factories.llm import (
     CLAIM_STATUS,
     FEES,

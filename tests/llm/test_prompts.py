@@ -11,7 +11,7 @@ from llm import prompts
 from llm.agents import run_proxy
 from llm.context.budget import count_tokens
 from llm.enums import Role
-from llm.offline.model import GROUNDED
+from llm.models import GROUNDED
 from llm.render import render
 from tests.factories.llm import briefing
 

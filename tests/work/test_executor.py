@@ -24,15 +24,15 @@ from apps.gates.services import save_gate
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import GuardedRun, ToolCall
+from apps.guard.offered_tools import OfferedTool
 from apps.guard.schemas import Call, Refused, RunRef, call_digest
-from apps.guard.toolset import OfferedTool
 from apps.work import attempt_jobs, executor, queries, signals
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
-from apps.work.ledger import WorkToolset
 from apps.work.models import Attempt, WorkItem
 from apps.work.services.attempts import AttemptOutcome
 from apps.work.step_gates import StepGates, StepStopped
+from apps.work.work_toolset import WorkToolset
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import tampering

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from apps.approvals.enums import Risk
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase
+from apps.guard.offered_tools import source_of_result
 from apps.guard.schemas import ApprovedCalls, Call, Done, Failed, RunRef
-from apps.guard.toolset import source_of_result
 from apps.sessions import policy
 from apps.skills.queries import tools_for
 from apps.skills.schemas import ToolDeclaration

@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from django.conf import settings
-from webpush import WebPush, WebPushSubscription
 
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -49,6 +48,8 @@ def keys_problem(p256dh: str, auth: str) -> str:
 
 def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, object]) -> bytes:
     """Return the payload as JSON, encrypted for one browser."""
+    from webpush import WebPush, WebPushSubscription
+
     ours = _private_key()
     sealing = WebPush(
         ours.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

@@ -6,6 +6,7 @@ Tools run through the guard only; pieces of the answer stream through the respon
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from apps.approvals.enums import PauseTrigger
 from apps.sessions import escalations, rules, turn_pauses
@@ -22,7 +23,9 @@ from llm import agents
 from llm.briefing import Briefing
 from llm.context.budget import PROFILES
 from llm.enums import Role
-from llm.streaming import OnDelta
+
+if TYPE_CHECKING:
+    from llm.streaming import OnDelta
 
 CONSTITUTION = (
     "Never make anything up: answer from the passages and tool results, or say that you do not know.",

@@ -6,20 +6,21 @@ needed to reach it. The guard checks the level again at every call.
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic_ai.toolsets import AbstractToolset
+from typing import TYPE_CHECKING, Any
 
 from apps.access.levels import KNOWLEDGE_TOOL
 from apps.access.rules import AccessController, Level
 from apps.guard.enums import Intent
-from apps.guard.toolset import GuardedToolset, OfferedTool
+from apps.guard.offered_tools import OfferedTool
 from apps.sessions import value_sources, window
 from apps.sessions.state import Policy, Stop, TurnState
 from apps.skills.schemas import ToolSpec
 from llm.briefing import SkillBrief, ToolBrief, WithheldTool
 from llm.context.budget import count_tokens
 from llm.context.metadata import select_within_budget
+
+if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
 
 KNOWLEDGE_SEARCH = OfferedTool(
     name=KNOWLEDGE_TOOL,
@@ -69,6 +70,8 @@ def _weight(held: WithheldTool) -> int:
 def toolset_for(state: TurnState) -> AbstractToolset[Any]:
     """Step 6: the whole catalogue behind the guard, less what the briefing has no room for, less what the level has
     not; acting tools are planned and approved, never called from a conversation."""
+    from apps.guard.toolset import GuardedToolset
+
     context = {
         "customer": state.access.subject,
         "levels": state.access.reached_levels(),

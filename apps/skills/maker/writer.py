@@ -17,7 +17,6 @@ from uuid import UUID
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_ai.usage import RunUsage
 
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
@@ -32,7 +31,7 @@ from llm.enums import Role
 from llm.failures import ProviderFailed, ShapeBroken
 from llm.keys import ProviderKeys
 from llm.models import GROUNDED, is_builtin
-from llm.runs import Usage
+from llm.runs import Usage, new_usage
 from llm.structured_output import StructuredRequest
 from sandbox import SandboxSpec, run
 
@@ -202,7 +201,7 @@ async def _run_model(job: Job, ref: RunRef) -> dict[str, str]:
 
 
 async def _query_model(job: Job, inquiry: StructuredRequest, admitted: Admitted) -> dict[str, str]:
-    spent, failed = RunUsage(), "interrupted"
+    spent, failed = new_usage(), "interrupted"
     try:
         key = job.keys.of(job.model_name)
         result = await structured_output.request(job.model_name, inquiry, WrittenSkill, spent=spent, key=key)

@@ -1,0 +1,51 @@
+"""What a process does without until it needs it: libraries that are large, and slow to import.
+
+Each is imported by the function that uses it first, so that a command starts quickly and an idle process is small.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+LIBRARIES = (
+    "ag_ui",  # apps.protocols.agui_run
+    "anthropic",
+    "email_validator",  # with webpush
+    "genai_prices",  # llm.pricing
+    "griffe",  # with pydantic_ai
+    "httpx",  # with pydantic_ai
+    "mcp",  # apps.protocols.mcp_server, apps.safety.mcp_server, apps.toolservers.client
+    "mcp_types",
+    "numpy",  # llm.embedding
+    "openai",
+    "pydantic_ai",  # llm
+    "pydantic_graph",
+    "webpush",  # apps.approvals.cards.webpush
+    "wordllama",  # llm.embedding
+)
+_LOADED = "import sys, django; django.setup(); {more}; print(*(name for name in {names} if name in sys.modules))"
+
+
+def loaded(names: tuple[str, ...], *, more: str = "pass") -> list[str]:
+    """Those of `names` that a process has imported once Django is set up and `more` was done."""
+    program = _LOADED.format(names=names, more=more)
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["pass", "import silas_platform.celery", "import silas_platform.asgi, silas_platform.urls"],
+    ids=["a command", "a worker", "the web process"],
+)
+def test_start_imports_no_large_library(more: str) -> None:
+    assert loaded(LIBRARIES, more=more) == []
+
+
+def test_imported_library_is_seen() -> None:
+    assert loaded(LIBRARIES, more="import llm.attempts, llm.embedding, numpy") != []
