@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr
@@ -31,6 +30,7 @@ from kernel.canonical import canonical_json
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from silas_platform.up.environment import ROOT
+from tests import nursery
 from tests.factories.audit import export, make_entries, stranger_verdict, tampering, verdict
 
 
@@ -226,7 +226,7 @@ def test_stranger_finds_a_cut_log_by_the_copy(log: Any, superuser_dsn: str, tmp_
 def test_without_a_database_one_sentence_is_said() -> None:
     nowhere = {"DATABASE_URL": "postgresql://silas_app@127.0.0.1:1/none", "PYTHONWARNINGS": "ignore"}
     argv = [sys.executable, "manage.py", "audit_verify"]
-    done = subprocess.run(argv, cwd=ROOT, env={**os.environ, **nowhere}, capture_output=True, text=True, check=False)
+    done = nursery.run(argv, cwd=ROOT, env={**os.environ, **nowhere}, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["CommandError: The database cannot be reached, so no chain was checked."]
     assert done.stdout == ""
@@ -237,7 +237,7 @@ def test_database_without_tables_is_one_sentence_too(superuser_dsn: str) -> None
         connection.execute("CREATE DATABASE without_tables")
     empty = {"DATABASE_URL": re.sub(r"@/[^?]+", "@/without_tables", superuser_dsn), "PYTHONWARNINGS": "ignore"}
     argv = [sys.executable, "manage.py", "audit_verify"]
-    done = subprocess.run(argv, cwd=ROOT, env={**os.environ, **empty}, capture_output=True, text=True, check=False)
+    done = nursery.run(argv, cwd=ROOT, env={**os.environ, **empty}, capture_output=True, text=True, check=False)
     with psycopg.connect(superuser_dsn, autocommit=True) as connection:
         connection.execute("DROP DATABASE without_tables")
     said = "CommandError: The database lacks the tables of this release, so no chain was checked: run migrate."

@@ -4,7 +4,6 @@ again as another session; after too many the task is set aside (contract autonom
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections import Counter
 from datetime import timedelta
@@ -28,6 +27,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.fault_points import VARIABLE
 from kernel.tenancy import tenant_scope
+from tests import nursery
 from tests.autonomy.test_models import ASK, CLOSE, DONE, MODEL
 from tests.factories.autonomy import RETURNS, House
 from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
@@ -65,7 +65,7 @@ def kill_workers_at(house: House, folder: Path, *points: str) -> None:
     """Run workers, each until it is killed at its fault point."""
     faults = folder / "faults"
     faults.mkdir()
-    subprocess.run(
+    nursery.run(
         [sys.executable, "-c", WORKER, str(house.tenant.pk), *points],
         env={**os.environ, VARIABLE: str(faults)},
         check=True,

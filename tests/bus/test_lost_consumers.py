@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +18,19 @@ from apps.bus.models import QueueMessage
 from kernel.clock import now
 from kernel.tenancy import platform_scope, tenant_scope
 from silas_platform import beat
+from tests import nursery
 from tests.bus.conftest import held
 from tests.bus.test_consumers import QUEUE, commit_effect, effects, state
 from tests.factories.bus import let_leases_run_out, make_message
-from tests.faults.nursery import Nursery
 
 
-@pytest.fixture(scope="module")
-def nursery(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    """Workers that die are forked: most of a start is imports."""
-    one = Nursery(tmp_path_factory.mktemp("nursery") / "socket", under=[], env=os.environ)
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def die_at(nursery: Nursery, tmp_path: Path) -> Callable[[str], int]:
+def die_at(place: str) -> int:
     """Start a worker that kills itself at this place (tests/bus/doomed.py), and return how it ended."""
-    return lambda place: nursery.fork(["tests.bus.doomed", place], tmp_path / "log").wait()
+    return nursery.spawn([sys.executable, "-m", "tests.bus.doomed", place]).wait()
 
 
 @pytest.mark.parametrize("place", ["before the effect", "between effect and commit", "after the commit"])
-def test_effect_of_a_killed_consumer_happens_once(
-    tenant: Any, consume: Any, drain: Any, die_at: Callable[[str], int], place: str
-) -> None:
+def test_effect_of_a_killed_consumer_happens_once(tenant: Any, consume: Any, drain: Any, place: str) -> None:
     consume(commit_effect)
     make_message(tenant, queue=QUEUE)
     died = die_at(place)
@@ -54,7 +41,7 @@ def test_effect_of_a_killed_consumer_happens_once(
     assert state(tenant)[0] == "acked"
 
 
-def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, die_at: Callable[[str], int]) -> None:
+def test_consumer_killed_again_and_again_buries_its_message(tenant: Any) -> None:
     with platform_scope("tests"):
         # What another test left in the queue would be taken by the first of the doomed.
         left = QueueMessage.objects.filter(queue=QUEUE, state__in=LIVE)
@@ -105,7 +92,7 @@ def test_worker_that_starts_goes_on_with_what_a_dead_one_left(tenant: Any) -> No
     held(tenant, QUEUE, consumer="dead")
     let_leases_run_out(tenant)
     forget_everything()
-    worker = subprocess.Popen([sys.executable, "-c", STARTING], env=for_program(os.environ, "worker"), cwd=ROOT)
+    worker = nursery.start([sys.executable, "-c", STARTING], env=for_program(os.environ, "worker"), cwd=ROOT)
     try:
         give_up = time.monotonic() + 60
         while state(tenant)[0] != "acked" and time.monotonic() < give_up:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,6 +17,7 @@ from apps.connections import credentials, keyring_cleanup
 from apps.connections.models import Connection, Credential
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests import nursery
 from tests.connections.keyrings import OnDisk
 from tests.factories.connections import keep, make_connection, opened
 
@@ -72,7 +72,7 @@ def test_value_of_a_process_that_died_before_its_commit_is_taken_out_a_day_later
     row: Connection, ring: OnDisk, settings: Any
 ) -> None:
     told = [settings.VAR_DIR, ring.folder, row.tenant_id, row.pk]
-    died = subprocess.run([sys.executable, "-c", DIES, *map(str, told)], cwd=ROOT, check=False)
+    died = nursery.run([sys.executable, "-c", DIES, *map(str, told)], cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL
     assert ring.held() == 2
     assert keyring_cleanup.remove_strays() == 0

@@ -24,6 +24,7 @@ from apps.connections.services.status import schedule_check
 from apps.skills import rules as skill_rules
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests import nursery
 from tests.connections.links import ASKS_SECRET, link, make_skill, said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import attend_owed, credentials_of, until
@@ -31,7 +32,6 @@ from tests.factories.bus import carry_out_kinds, let_leases_run_out
 from tests.factories.connections import check_due, hold, make_connection, reread
 
 ROOT = Path(__file__).resolve().parents[2]
-DIES_WITH_US = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 WORKS = """
 from apps.bus.enums import Kind
 from tests.factories.bus import carry_out_kinds
@@ -45,8 +45,8 @@ LINGERS = ASKS_SECRET.replace("complete(", f"{LINGER}\ncomplete(")
 
 @contextmanager
 def worker(tenant: Any, kind: Kind) -> Iterator[subprocess.Popen[bytes]]:
-    source = f"{DIES_WITH_US}import sys, django; from uuid import UUID; django.setup()\n{WORKS}"
-    process = subprocess.Popen([sys.executable, "-c", source, str(tenant.pk), kind.value], cwd=ROOT)
+    source = f"import sys, django; from uuid import UUID; django.setup()\n{WORKS}"
+    process = nursery.start([sys.executable, "-c", source, str(tenant.pk), kind.value], cwd=ROOT)
     try:
         yield process
     finally:

@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,8 +31,10 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from silas_platform import demo as demo_content
 from silas_platform.up import processes
 from silas_platform.up.environment import for_program
+from tests import nursery
 from tests.e2e.peer import Peer
 from tests.ports import free_port
+from tests.programs import PROGRAMS, do_without
 
 ROOT = Path(__file__).resolve().parents[2]
 # Each window of Chromium loads two pages of its own behind the field for addresses, which take more processor time than
@@ -76,9 +78,23 @@ CHANNELS = {
 expect.set_options(timeout=30_000)
 
 
+# As in tools/test: the shell without windows comes first, because it costs a quarter less.
+SHELL, *WHOLE = "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"
+
+
 def chromium() -> str | None:
-    named = os.environ.get("SILAS_CHROMIUM")
-    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return os.environ.get("SILAS_CHROMIUM") or _installed(SHELL, *WHOLE)
+
+
+def whole_chromium() -> str:
+    """For what the shell lacks: sound, and tabs that are in sight or not. The test is skipped where there is none."""
+    given = os.environ.get("SILAS_CHROMIUM")
+    whole = given if given and SHELL not in given else _installed(*WHOLE)
+    return whole or do_without("needs Debian's chromium", PROGRAMS)
+
+
+def _installed(*names: str) -> str | None:
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,10 +150,16 @@ def seeded(migrated: None, django_db_blocker: Any) -> dict[str, demo_content.Log
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    async with launched(chromium()) as browser:
+        yield browser
+
+
+@asynccontextmanager
+async def launched(program: str | None) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield launched
-        await launched.close()
+        browser = await playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        await browser.close()
 
 
 @dataclass
@@ -222,7 +244,7 @@ def _running(argv: list[str], log: Path, env: dict[str, str]) -> Iterator[subpro
 
 
 def _spawn(argv: list[str], output: IO[bytes], env: dict[str, str]) -> subprocess.Popen[bytes]:
-    return processes.spawn(argv, env={**env, "PYTHONUNBUFFERED": "1"}, cwd=ROOT, output=output)
+    return nursery.spawn(argv, env={**env, "PYTHONUNBUFFERED": "1"}, output=output)
 
 
 def _answers(address: str) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
 
 from apps.approvals.cards import alerts
 from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from kernel.tenancy import in_thread, tenant_scope
 from tests.e2e.axe import violations
+from tests.e2e.conftest import launched, whole_chromium
 from tests.e2e.console import log_in
 from tests.factories.sessions import make_session, say
 
@@ -24,6 +27,13 @@ COUNT = """
     OscillatorNode.prototype.start = function (...when) { window.rang += 1; return start.apply(this, when); };
     ServiceWorkerRegistration.prototype.showNotification = async (title, { tag }) => window.shown.push([title, tag]);
 """
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The shell without windows rings in no tab."""
+    async with launched(whole_chromium()) as whole:
+        yield whole
 
 
 async def _open(web: str, open_page: Any, user: Any, path: str) -> Page:

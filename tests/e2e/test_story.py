@@ -23,6 +23,7 @@ from apps.skills.models import Record
 from apps.tenants.models import Tenant
 from kernel.tenancy import in_scope, in_thread
 from silas_platform import demo as demo_content
+from tests import nursery
 from tests.e2e.conftest import OpenPage
 from tests.e2e.hands import shoot
 from tests.e2e.widget import Widget, opened
@@ -269,7 +270,7 @@ def _said_by_bot_after_takeover() -> int:
 
 def _manage(*argv: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "manage.py", *argv]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return nursery.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 async def test_audit_log_of_both_tenants_verifies(story: Story) -> None:

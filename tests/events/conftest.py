@@ -19,6 +19,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests import nursery
 from tests.ports import free_port
 
 WAIT_SECONDS = 30.0
@@ -40,7 +41,7 @@ class Web:
     def start(self) -> None:
         bind = ["--bind", "127.0.0.1", "--port", str(self.port)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = nursery.start(
                 [sys.executable, "-m", "daphne", *bind, "tests.e2e.web:application"],
                 stdout=log,
                 stderr=log,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from tests import nursery
 from tests.faults.house import ROOT, House, Web
 from tests.faults.staff import Staff
 
@@ -42,7 +42,7 @@ class Changes:
         self.house = house
         house.rows(_LEDGER)
         command = [sys.executable, "-m", "tests.faults.clerk", str(count)]
-        said = subprocess.run(command, cwd=ROOT, env=house.env(), capture_output=True, text=True, check=False)
+        said = nursery.run(command, cwd=ROOT, env=house.env(), capture_output=True, text=True, check=False)
         assert said.returncode == 0, said.stderr
         told = json.loads(said.stdout.splitlines()[-1])
         self.items: list[dict[str, str]] = told["items"]

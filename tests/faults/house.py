@@ -27,8 +27,7 @@ from kernel import fault_points
 from silas_platform.up import processes
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
 from silas_platform.up.environment import for_program
-from tests import prepared
-from tests.faults.nursery import Forked, Nursery
+from tests import nursery, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 90.0
@@ -36,7 +35,7 @@ TENANT, KEY = "meridian-insurance", "demo-meridian"
 NO_NETWORK = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--"]
 
 
-Process = subprocess.Popen[bytes] | Forked
+Process = subprocess.Popen[bytes]
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -96,7 +95,6 @@ class House:
     started: list[Process] = field(default_factory=list)
     logs: dict[int, Path] = field(default_factory=dict)
     without_network: dict[str, Process] = field(default_factory=dict)
-    nurseries: dict[str, Nursery] | None = None
     trusted: Process | None = None
     # Servers on loopback cannot be reached without a network.
     workers_have_network: bool = False
@@ -151,7 +149,7 @@ class House:
 
     def manage(self, *argv: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "manage.py", *argv]
-        return subprocess.run(command, cwd=ROOT, env=self.env(), capture_output=True, text=True, check=False)
+        return nursery.run(command, cwd=ROOT, env=self.env(), capture_output=True, text=True, check=False)
 
     def furnish(self) -> None:
         """The demo tenants."""
@@ -161,8 +159,6 @@ class House:
     def stop(self) -> None:
         for process in self.started:
             processes.end_group(process)
-        for nursery in (self.nurseries or {}).values():
-            nursery.stop()
         self.postgres.stop()
         self.redis.stop()
 
@@ -211,16 +207,9 @@ class House:
 
     def _spawn(self, name: str, module: list[str], env: Mapping[str, str], *, network: bool) -> tuple[Process, Path]:
         log = self.var / f"{name}-{len(self.started)}.log"
-        under = [] if network else NO_NETWORK
         armed = {**env, fault_points.VARIABLE: str(self.faults_of(name))}
-        if self.nurseries is None:
-            with log.open("wb") as output:
-                argv = [*under, sys.executable, "-m", *module]
-                process: Process = processes.spawn(argv, env=armed, cwd=ROOT, output=output)
-        else:
-            if name not in self.nurseries:
-                self.nurseries[name] = Nursery(self.var / f"{name}.sock", under=under, env=armed)
-            process = self.nurseries[name].fork(module, log)
+        with log.open("wb") as output:
+            process = nursery.spawn([sys.executable, "-m", *module], env=armed, output=output, network=network)
         self.started.append(process)
         self.logs[process.pid] = log
         if not network:
@@ -228,12 +217,11 @@ class House:
         return process, log
 
 
-def open_house(var: Path, provider: str, *, forks: bool = False, **settings: str) -> House:
-    """With the schema in it. `forks`: imports are done once for each of its programs (tests/faults/nursery.py);
-    `settings`: what else its processes find in their environment."""
+def open_house(var: Path, provider: str, **settings: str) -> House:
+    """With the schema in it. `settings`: what else its processes find in their environment."""
     prepared.lay(var)
     postgres, redis = start_postgres(var), start_redis(var, persist=False)
-    return House(var, provider, postgres, redis, settings=settings, nurseries={} if forks else None)
+    return House(var, provider, postgres, redis, settings=settings)
 
 
 def await_that(ask: Callable[[], Any], what: str, *, seconds: float = START_SECONDS) -> None:

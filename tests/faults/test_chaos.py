@@ -25,7 +25,7 @@ SEED = int(os.environ.get("SILAS_CHAOS_SEED", "0")) or int(time.time())
 def chaos() -> Iterator[Chaos]:
     print(f"\nSILAS_CHAOS_SEED={SEED} rounds={ROUNDS}")
     var = Path(tempfile.mkdtemp(prefix="silas-chaos-"))
-    house = open_house(var, "http://127.0.0.1:9", forks=True, SILAS_PLAN_CARD_SECONDS="86400")
+    house = open_house(var, "http://127.0.0.1:9", SILAS_PLAN_CARD_SECONDS="86400")
     try:
         whole = Chaos(house, plan(ROUNDS, SEED))
         whole.run()

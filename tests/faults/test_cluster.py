@@ -24,7 +24,7 @@ def cluster() -> Iterator[Cluster]:
     if not (pooler.is_installed() and sentinel.is_installed() and os.access("/usr/sbin/haproxy", os.X_OK)):
         do_without("needs Debian's haproxy, pgbouncer, redis-server and redis-sentinel", SERVERS)
     var = Path(tempfile.mkdtemp(prefix="silas-cluster-"))
-    house = open_house(var, "http://127.0.0.1:9", forks=True, SILAS_PLAN_CARD_SECONDS="86400")
+    house = open_house(var, "http://127.0.0.1:9", SILAS_PLAN_CARD_SECONDS="86400")
     whole = Cluster(house, VISITORS, CHANGES)
     try:
         whole.run()

@@ -16,9 +16,10 @@ from apps.work.models import WorkItem
 from silas_platform.celery import app
 from silas_platform.up import processes
 from silas_platform.up.environment import for_program
+from tests import nursery
 from tests.factories.tenants import make_member, make_tenant
 from tests.factories.work import NOTE, Desk, make_desk
-from tests.faults.house import ROOT, await_that
+from tests.faults.house import await_that
 
 HOSTILE = {
     "garbage": ("import os\nos.write(1, os.urandom(4096))", "garbage_output"),
@@ -50,7 +51,7 @@ def ended(migrated: None, django_db_blocker: Any, tmp_path_factory: pytest.TempP
         }
         env = for_program(os.environ, "worker")
         argv = ["-m", "celery", "-A", "silas_platform", "worker", "--concurrency", str(PROCESSES), "--without-mingle"]
-        worker = processes.spawn([sys.executable, *argv], env=env, cwd=ROOT)
+        worker = nursery.spawn([sys.executable, *argv], env=env)
         try:
             yield _ended(desks, _desk(tmp_path_factory, NOTE), psutil.Process(worker.pid))
         finally:

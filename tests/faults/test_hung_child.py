@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from celery import Celery
 
 from kernel import fault_points
 from kernel.fault_points import Action
+from tests import nursery
 from tests.faults.house import ROOT, House, await_that, open_house
 
 DEADLINE_SECONDS, FREE_SECONDS = 3, 12
@@ -36,7 +36,7 @@ def hanging_house() -> Iterator[House]:
 
 def furnished(house: House) -> dict[str, str]:
     argv = [sys.executable, "-m", "tests.faults.dispatcher"]
-    done = subprocess.run(argv, cwd=ROOT, env=house.env(), capture_output=True, text=True, check=True)
+    done = nursery.run(argv, cwd=ROOT, env=house.env(), capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
 

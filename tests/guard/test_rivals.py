@@ -22,6 +22,7 @@ from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.schemas import Admitted, CallContext, Done, Failed, HandlerResult, Limits
 from apps.guard.services.settlement import CallLost
 from kernel.tenancy import in_scope, tenant_scope
+from tests import nursery
 from tests.factories.guard import audited, make_budget, make_call, make_run, reread, settle_lost
 from tests.guard.conftest import Handle, admit, admitted, approving, call, money, never, refused, settle, spend
 from tests.rivals import race
@@ -158,7 +159,7 @@ def test_call_of_a_killed_process_becomes_uncertain_keeps_its_reservation_and_is
     """The process is killed with -9 between admit and settle of an approved call."""
     run = make_run(tenant, approval=approving(ACT))
     program = "import django; django.setup()\n" + DOOMED
-    with subprocess.Popen(
+    with nursery.start(
         [sys.executable, "-c", program, str(tenant.pk), str(run.pk)],
         stdout=subprocess.PIPE,
         env=dict(os.environ),

@@ -12,6 +12,7 @@ import pytest
 
 from kernel import fault_points
 from kernel.fault_points import POINTS, Action, Fault, reach
+from tests import nursery
 from tests.architecture.source import ROOT, modules
 
 POINT = "guard.admitted"
@@ -29,12 +30,12 @@ def start(settings: str, faults: str) -> subprocess.CompletedProcess[str]:
     keys = {"SECRET_KEY": "one", "SILAS_SIGNING_KEY": "two", "SILAS_SECRETS_KEY": "three"}
     script = "import django; django.setup(); from kernel import fault_points; print(fault_points._folder)"
     argv = [sys.executable, "-W", "ignore", "-c", script]
-    return subprocess.run(argv, env={**env, **keys}, cwd=ROOT, capture_output=True, text=True, check=False)
+    return nursery.run(argv, env={**env, **keys}, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def reach_in_child(folder: Path) -> subprocess.Popen[bytes]:
     script = f"from kernel import fault_points as f; f.arm({str(folder)!r}); f.reach({POINT!r}); print('went on')"
-    return subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
+    return nursery.start([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("settings", ["prod", "local", "base"])

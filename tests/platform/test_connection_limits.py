@@ -17,6 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from tests import nursery
 from tests.ports import free_port
 
 PATIENCE = 30
@@ -33,7 +34,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     log = tmp_path_factory.mktemp("wire") / "log"
     with (
         log.open("wb") as said,
-        subprocess.Popen(
+        nursery.start(
             [*argv, "tests.platform.connection_limits_application:application"],
             env={**os.environ, **ENV},
             stderr=said,

@@ -29,6 +29,7 @@ from kernel.clock import now
 from silas_platform import worker_watchdog
 from silas_platform.telemetry import collectors, instruments
 from silas_platform.up.environment import ROOT, for_program
+from tests import nursery
 from tests.factories.bus import make_message
 from tests.platform.runs import eventually
 from tests.ports import free_port
@@ -53,7 +54,7 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     argv = [sys.executable, "-m", "daphne", "--bind", "127.0.0.1", "--port", str(port), "tests.e2e.web:application"]
     with log.open("wb") as said:
         env = {**for_program(os.environ, "web"), "SILAS_METRICS_TOKEN": TOKEN}
-        process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=said, stderr=said)
+        process = nursery.start(argv, cwd=ROOT, env=env, stdout=said, stderr=said)
         url = f"http://127.0.0.1:{port}"
         try:
             assert eventually(lambda: answers(f"{url}/health/ready")), log.read_text()[-3000:]
@@ -199,7 +200,7 @@ print(generate_latest(instruments.REGISTRY).decode())
 
 def test_instruments_are_shown_under_their_names_and_without_texts(database: None) -> None:
     env = {**os.environ, "SILAS_METRICS_TOKEN": TOKEN}
-    done = subprocess.run(
+    done = nursery.run(
         [sys.executable, "-c", _RECORDING], cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
     assert 'silas_turns_total{outcome="answered"} 1.0' in done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from redis import Redis
 from silas_platform.settings.broker import redis_servers, url
 from silas_platform.up.embedded import RedisServer, start_redis
 from silas_platform.up.environment import ROOT
+from tests import nursery
 
 USES_ALL = """
 import django; django.setup()
@@ -22,6 +22,7 @@ from channels.layers import get_channel_layer
 from django.core.cache import cache
 from apps.bus.enums import Worker
 from apps.bus.wakeup import wake
+from tests import nursery
 cache.set("kept", "here", 60)
 async_to_sync(get_channel_layer().group_send)("news", {"type": "news"})
 wake(Worker.WORK)
@@ -44,7 +45,7 @@ def commands(server: RedisServer) -> set[str]:
 
 def test_each_use_reaches_its_own_server(database: None, servers: dict[str, RedisServer]) -> None:
     env = {**os.environ, **{name: server.url for name, server in servers.items()}}
-    subprocess.run([sys.executable, "-c", USES_ALL], cwd=ROOT, env=env, check=True)
+    nursery.run([sys.executable, "-c", USES_ALL], cwd=ROOT, env=env, check=True)
     assert "set" in commands(servers["REDIS_URL"])
     assert "publish" in commands(servers["SILAS_CHANNELS_URL"])
     assert "lpush" in commands(servers["SILAS_BROKER_URL"])

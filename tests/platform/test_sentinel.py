@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from silas_platform.up.environment import ROOT
+from tests import nursery
 from tests.factories.sentinel import Redises, is_installed, start_redises
 from tests.programs import SERVERS, do_without
 
@@ -66,7 +67,7 @@ def redises() -> Iterator[Redises]:
 def user(database: None, redises: Redises) -> Iterator[subprocess.Popen[str]]:
     env = {**os.environ, "REDIS_URL": redises.url}
     argv = [sys.executable, "-c", USES_ALL]
-    with subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with nursery.start(argv, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 

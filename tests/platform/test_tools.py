@@ -48,6 +48,13 @@ def test_browser_of_machine_is_named_by_its_path_unless_another_is_named(checkou
     assert "browser=/opt/browser " in make_test(checkout, "tests/bus", SILAS_CHROMIUM="/opt/browser").stdout
 
 
+def test_shell_without_windows_comes_before_the_whole_browser(checkout: Path) -> None:
+    _program(checkout / "bin" / "chromium", "#!/bin/sh\n")
+    _program(checkout / "bin" / "chromium-headless-shell", "#!/bin/sh\n")
+    said = make_test(checkout, "tests/bus").stdout
+    assert said.startswith(f"browser={checkout}/bin/chromium-headless-shell ")
+
+
 def test_machine_without_browser_leaves_browser_tests_out_in_one_line(checkout: Path) -> None:
     done = make_test(checkout, "tests/bus")
     assert done.stdout == "browser= arguments=-m pytest -m not browser tests/bus\n"

@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from llm.calls import PlannedCall
 from silas_platform import logs
 from silas_platform.telemetry import traces
 from silas_platform.up.environment import ROOT, for_program
+from tests import nursery
 from tests.factories.bus import carry_out_kinds
 from tests.factories.messengers import Recorder, make_channel, message
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
@@ -362,7 +362,7 @@ def test_real_worker_sends_what_its_children_did_when_it_ends(
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--concurrency", "1"]
     with (tmp_path / "log").open("wb") as said:
         env = {**for_program(os.environ, "worker"), **slow}
-        worker = subprocess.Popen([*argv, "--without-gossip"], cwd=ROOT, env=env, stdout=said, stderr=said)
+        worker = nursery.start([*argv, "--without-gossip"], cwd=ROOT, env=env, stdout=said, stderr=said)
         try:
             give_up = time.monotonic() + 240
             while desk.item(item.pk).status != WorkItemStatus.DONE and time.monotonic() < give_up:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from silas_platform.checks import refuse_wide_role, refuse_wrong_keys
 from silas_platform.models import InstalledVersion
 from silas_platform.up.environment import ROOT, for_program
 from silas_platform.worker_rights import DECISIVE, ROLE, WORKERS_MAY, excess, rights_of
+from tests import nursery
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.guard import make_run, reread
 from tests.factories.work import put_rows
@@ -338,7 +338,7 @@ def test_worker_with_other_rights_than_its_queues_need_does_not_start(
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo"]
     argv += ["-Q", queues] if queues else []
     told = {**for_program(os.environ, "worker"), **env}
-    done = subprocess.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
+    done = nursery.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1, done.stderr
     assert refusal in done.stderr
 
@@ -490,6 +490,6 @@ def test_worker_records_that_a_run_read_instructions(tenant: Any) -> None:
     run = make_run(tenant, origin=Origin.BACKGROUND, phase=Phase.INTAKE)
     argv = [sys.executable, "-c", MARKS, str(tenant.pk), str(run.pk)]
     env = {**for_program(os.environ, "worker"), "DATABASE_URL": os.environ["DATABASE_WORK_URL"]}
-    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = nursery.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert reread(run).content_marks == 1

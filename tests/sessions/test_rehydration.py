@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests import nursery
 from tests.factories.identity import MARIA, converse, make_identity_desk
 from tests.factories.sessions import make_session, say
 
@@ -58,7 +58,7 @@ def session(tenant: Any, tmp_path: Path) -> ChatSession:
 
 
 def taken_up(session: ChatSession) -> dict[str, Any]:
-    ran = subprocess.run(
+    ran = nursery.run(
         [sys.executable, "-W", "ignore", "-c", TAKE_UP, str(session.tenant_id), str(session.pk)],
         capture_output=True,
         text=True,

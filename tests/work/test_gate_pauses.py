@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -35,6 +34,7 @@ from kernel.fault_points import VARIABLE
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
 from llm.calls import PlannedCall
+from tests import nursery
 from tests.factories.approvals import expire_cards
 from tests.factories.bus import let_leases_run_out
 from tests.factories.pauses import answer, asking_gate, gate_card, gate_cards, pause_of
@@ -521,7 +521,7 @@ for point in sys.argv[2:]:
 
 def killed_at(desk: Desk, folder: Path, *points: str) -> None:
     folder.mkdir()
-    subprocess.run(
+    nursery.run(
         [sys.executable, "-c", WORKER, str(desk.tenant.pk), *points],
         env={**os.environ, VARIABLE: str(folder)},
         check=True,

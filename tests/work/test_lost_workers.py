@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,33 +20,27 @@ from apps.guard.models import ToolCall
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from kernel.tenancy import tenant_scope
+from tests import nursery
 from tests.factories.bus import let_leases_run_out
 from tests.factories.skills import save_record
 from tests.factories.work import NOTE, NOTED, Desk, make_desk
-from tests.faults.nursery import Forked, Nursery
 from tests.rivals import race
 
 KillWhen = Callable[[Desk, Callable[[], bool]], None]
 SLOW = "import time\ntime.sleep(60)\n"
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    one = Nursery(tmp_path_factory.mktemp("nursery") / "socket", under=[], env=os.environ)
-    yield one
-    one.stop()
-
-
-def start_worker(nursery: Nursery, desk: Desk, folder: Path) -> Forked:
-    return nursery.fork(["tests.work.lost", str(desk.tenant.pk)], folder / "worker.log")
+def start_worker(desk: Desk, folder: Path) -> nursery.Started:
+    with (folder / "worker.log").open("wb") as output:
+        return nursery.spawn([sys.executable, "-m", "tests.work.lost", str(desk.tenant.pk)], output=output)
 
 
 @pytest.fixture
-def kill_when(nursery: Nursery, tmp_path: Path) -> KillWhen:
+def kill_when(tmp_path: Path) -> KillWhen:
     """Start a worker and kill it, with its child processes, at the moment that `seen` describes."""
 
     def kill(desk: Desk, seen: Callable[[], bool]) -> None:
-        worker = start_worker(nursery, desk, tmp_path)
+        worker = start_worker(desk, tmp_path)
         try:
             deadline = time.monotonic() + 60
             while not _in_scope(desk, seen):
@@ -225,12 +220,10 @@ def test_lease_is_renewed_again_after_a_renewal_that_failed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3, 0.45])
-def test_worker_killed_at_any_moment_never_acts_twice(
-    tenant: Any, tmp_path: Path, approver: Any, nursery: Nursery, delay: float
-) -> None:
+def test_worker_killed_at_any_moment_never_acts_twice(tenant: Any, tmp_path: Path, approver: Any, delay: float) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.approved(approver)
-    worker = start_worker(nursery, desk, tmp_path)
+    worker = start_worker(desk, tmp_path)
     while not _in_scope(desk, lambda: QueueMessage.objects.filter(state="leased").exists()):
         if worker.poll() is not None:
             break

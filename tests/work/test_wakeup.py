@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from apps.work.models import Course, WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
 from silas_platform.up.environment import for_program
+from tests import nursery
 from tests.factories.bus import forget_pokes, pokes
 from tests.factories.work import Desk, make_desk
 
@@ -58,7 +58,7 @@ def test_approval_stands_when_the_broker_is_gone(
 def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
     """Run a real worker, in its own database role, until the item has this status."""
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
-    worker = subprocess.Popen(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
+    worker = nursery.start(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
     try:
         deadline = time.monotonic() + 300
         while desk.item(item.pk).status != status and time.monotonic() < deadline:
