@@ -249,7 +249,7 @@ SETTINGS = (
                 "console-sla-policies",
                 _("service level agreement reply resolution time targets overdue"),
                 about=_("How soon your team replies and resolves."),
-                owns=("console-sla-policy",),
+                owns=("console-sla-policies", "console-sla-policy"),
             ),
             SettingsPage(
                 _("Import contacts"),

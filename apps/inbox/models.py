@@ -113,13 +113,16 @@ class Mention(TenantModel):
 
 
 class ReadMark(TenantModel):
-    """How far a member has read a conversation: the number of an entry, never text."""
+    """How far a member has read a conversation: the number of an entry, never text. `marked_unread`: they want to come
+    back to it, although it may be the chatbot's alone."""
 
     session = models.ForeignKey("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     seq = models.PositiveBigIntegerField()
+    marked_unread = models.BooleanField(db_default=False)
 
     class Meta(TenantModel.Meta):
+        indexes: ClassVar = [models.Index(fields=["user"], condition=Q(marked_unread=True), name="read_mark_unread")]
         constraints: ClassVar = [models.UniqueConstraint(fields=["session", "user"], name="read_mark_once")]
 
 

@@ -1,9 +1,9 @@
 """How far each member has read a conversation, for what is unread in their list.
 
 Every member reads for themselves: a mark changes nothing for colleagues and is not audited. Unread is what the visitor
-put in after the member's mark where the conversation concerns staff, not while the chatbot alone has it; and each note
-that mentions the member until they read the conversation. A chatbot with read receipts shows visitors how far the
-member who answers has read.
+put in after the member's mark where the conversation concerns staff or the member marked it as unread, not while the
+chatbot alone has it; and each note that mentions the member until they read the conversation. A chatbot with read
+receipts shows visitors how far the member who answers has read.
 """
 
 from __future__ import annotations
@@ -33,11 +33,6 @@ PUT_IN = (*chronicle.SAID, EntryKind.FILE)
 CONCERNS_STAFF = Q(owner=Owner.HUMAN) | Q(wanted_person_at__isnull=False) | Q(desk__assignee__isnull=False)
 
 
-def concerns_staff(session: ChatSession, assignee: User | None) -> bool:
-    """Whether a loaded conversation, assigned to `assignee`, is one of `CONCERNS_STAFF`; change both together."""
-    return session.owner == Owner.HUMAN or session.wanted_person_at is not None or assignee is not None
-
-
 def put_in() -> QuerySet[ChronicleEntry]:
     """The entries of visitors that count as unread until a member reads them."""
     entries: QuerySet[ChronicleEntry] = ChronicleEntry.objects.filter(sender=Sender.VISITOR, kind__in=PUT_IN)
@@ -52,7 +47,7 @@ def mark_read(session_id: UUID, user: User, *, up_to: int | None = None) -> bool
     mine = ReadMark.objects.filter(session=session, user=user)
     if not mine.exists():
         ReadMark.objects.bulk_create([ReadMark(session=session, user=user, seq=0)], ignore_conflicts=True)
-    moved = mine.filter(seq__lt=seq).update(seq=seq) > 0
+    moved = mine.filter(seq__lt=seq).update(seq=seq, marked_unread=False) > 0
     if moved and _is_shown_to_visitor(session, user.pk):
         live.publish_on_commit(group_of(session.pk), {"type": "chat.read", "up_to": seq})
     return bool(Mention.objects.filter(session=session, user=user, read=False).update(read=True)) or moved
@@ -72,12 +67,13 @@ def _is_shown_to_visitor(session: ChatSession, user_id: UUID) -> bool:
 
 
 def mark_unread(session_id: UUID, user: User) -> bool:
-    """The visitor's last message is unread again. False if they have written nothing."""
+    """The visitor's last message is unread again until the member reads it, also where the chatbot alone has the
+    conversation. False if they have written nothing."""
     session = session_by_id(session_id)
     last = put_in().filter(session=session).order_by("-seq").values_list("seq", flat=True).first()
     if last is None:
         return False
-    ReadMark.objects.update_or_create(session=session, user=user, defaults={"seq": last - 1})
+    ReadMark.objects.update_or_create(session=session, user=user, defaults={"seq": last - 1, "marked_unread": True})
     return True
 
 
@@ -85,7 +81,7 @@ def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
     """How many entries of the visitor, and notes that mention the member, the member has not read, in those
     conversations that have any."""
     rows = ChatSession.objects.filter(pk__in=list(session_ids)).annotate(read=_read_to(user))
-    messages = Case(When(CONCERNS_STAFF, then=_number_of(_later())), default=Value(0))
+    messages = Case(When(_may_be_unread(user), then=_number_of(_later())), default=Value(0))
     counted = rows.annotate(unread=messages + _number_of(_mentions(user))).values_list("pk", "unread")
     return {session_id: unread for session_id, unread in counted if unread}
 
@@ -93,9 +89,13 @@ def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
 def with_unread(rows: QuerySet[ChatSession], user: User) -> QuerySet[ChatSession]:
     """Those of `rows` for which `unread_in` counts something. `Case` has PostgreSQL look at entries last: otherwise it
     reads those of every conversation that the company ever had."""
-    said = Case(When(CONCERNS_STAFF, then=Exists(_later())), default=Value(False))
+    said = Case(When(_may_be_unread(user), then=Exists(_later())), default=Value(False))
     mentioned = Mention.objects.filter(user=user, read=False).values("session")
     return rows.alias(read=_read_to(user)).filter(Q(said) | Q(pk__in=mentioned))
+
+
+def _may_be_unread(user: User) -> Q:
+    return CONCERNS_STAFF | Q(pk__in=ReadMark.objects.filter(user=user, marked_unread=True).values("session"))
 
 
 def _read_to(user: User) -> Coalesce:

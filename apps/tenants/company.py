@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.core.exceptions import ValidationError
-
-from apps.audit.admin_base import audit_values
-from apps.audit.services import record_row_change
+from apps.audit.row_changes import change_fields
 from apps.tenants.models import Tenant
 from apps.tenants.signals import tenant_changed
-from kernel.errors import InvalidFields
 from kernel.tenancy import current_tenant_id
 
 FIELDS = ("name", "timezone")
@@ -24,19 +20,8 @@ def company_values(*, lock: bool = False) -> dict[str, str]:
 def change_company(changes: Mapping[str, str], *, actor: str) -> dict[str, str]:
     """Set the named fields and return all. Raises `SilasError` `invalid` 400."""
     row = _company(lock=True)
-    changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
-    if not changed:
-        return _values(row)
-    before = audit_values(row, changed)
-    for name in changed:
-        setattr(row, name, changes[name])
-    try:
-        row.clean_fields(exclude={field.name for field in row._meta.fields} - set(changed))
-    except ValidationError as error:
-        raise InvalidFields(error.message_dict) from None
-    row.save(update_fields=changed)
-    record_row_change(row, "changed", actor=actor, before=before, after=audit_values(row, changed))
-    tenant_changed()
+    if change_fields(row, {name: changes[name] for name in FIELDS if name in changes}, actor=actor):
+        tenant_changed()
     return _values(row)
 
 

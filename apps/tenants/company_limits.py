@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 
-from apps.audit.services import record_row_change
+from apps.audit.row_changes import change_fields
 from apps.tenants.models import Retention, VisitorLimits
-from kernel.errors import InvalidFields
 
 RETENTION = ("conversation_days", "memory_days", "skill_days", "message_days")
 VISITOR_LIMITS = tuple(settings.VISITOR_LIMITS)
@@ -64,20 +62,8 @@ def _change(
     model: type[_Row], names: tuple[str, ...], changes: Mapping[str, int | None], actor: str
 ) -> dict[str, int | None]:
     row = _locked(model)
-    before = _values(row, names)
-    changed = [name for name in names if name in changes and changes[name] != before[name]]
-    if not changed:
-        return before
-    for name in changed:
-        setattr(row, name, changes[name])
-    try:
-        row.clean_fields(exclude={"tenant"})
-    except ValidationError as error:
-        raise InvalidFields(error.message_dict) from None
-    row.save(update_fields=changed)
-    after = _values(row, names)
-    record_row_change(row, "changed", actor=actor, before=before, after=after)
-    return after
+    change_fields(row, {name: changes[name] for name in names if name in changes}, actor=actor)
+    return _values(row, names)
 
 
 def _locked(model: type[_Row]) -> _Row:

@@ -155,6 +155,16 @@ def test_batch_is_told_by_what_its_card_asks(tenant: Any, owner: Any) -> None:
     assert "Archive 4 answered tickets is now running" in _page(owner, show="work")
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("post_execution", "Undo no longer offered"), ("plan", "No decision in time"), ("", "No decision in time")],
+)
+def test_end_of_an_offer_to_undo_does_not_say_that_nothing_was_changed(kind: str, said: str) -> None:
+    told = _tell("card_expired", {"kind": kind}, **{"card:2": "Done: Change the address"})
+    assert told.lead == said
+    assert ("nothing was changed" in told.rest) == (kind != "post_execution")
+
+
 @pytest.mark.parametrize("event", AuditEvent.values)
 def test_every_event_can_be_told_without_data(event: str) -> None:
     assert _tell(event, {}).lead

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from apps.approvals.cards.services import decide_card
 from apps.console.members import Member
-from apps.console.navigation import PAGES
+from apps.console.navigation import PAGES, SETTINGS, SettingsPage, settings_page
 from apps.console.pages.palette.search import Group, Hit, search
 from apps.gates.services import save_gate
 from apps.sessions import pseudonyms
@@ -202,3 +202,11 @@ def test_number_of_hits_does_not_change_the_number_of_queries(tenant: Any, owner
 
 
 QUERIES = 16  # one a kind of things, the rest is the login's and the scope's
+
+
+IN_THE_CONSOLE = [page for group in SETTINGS for page in group.pages if page.name.startswith("console-")]
+
+
+@pytest.mark.parametrize("page", IN_THE_CONSOLE, ids=lambda page: page.name)
+def test_page_of_settings_is_shown_within_settings(page: SettingsPage) -> None:
+    assert settings_page(page.name) == page

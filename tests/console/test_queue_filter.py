@@ -154,7 +154,7 @@ def test_filter_takes_no_query_of_its_own(tenant: Any, owner: Any, count: int, d
         make_card(tenant)
     client = browser(owner)
     client.get(REVIEW)
-    with django_assert_num_queries(28):
+    with django_assert_num_queries(29):
         client.get(f"{REVIEW}?risk=low&kind=gate&sort=risk")
 
 

@@ -306,7 +306,7 @@ def test_review_takes_the_same_queries_for_any_number_of_cards(
         client.get(reverse("console-review"))
 
 
-QUERIES_OF_REVIEW = 28  # two of them for the rail (budgets, unread), three for the records that cards show
+QUERIES_OF_REVIEW = 29  # two of them for the rail (budgets, unread), three for the records that cards show
 
 
 def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:

@@ -12,7 +12,7 @@ from apps.approvals import queries
 from apps.approvals.cards import lifecycle
 from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
-from apps.approvals.models import Card, CardQuestion
+from apps.approvals.models import Card, CardQuestion, Look
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from apps.inbox import handoff
@@ -409,6 +409,25 @@ class TestAlerts:
             say(session, "Number 4")
             assert letters(due(card.tenant, timedelta(minutes=9))) == []
             assert letters(due(card.tenant, timedelta(minutes=11))) == [{"medium": 1}]
+            assert letters(due(card.tenant, timedelta(minutes=30))) == []
+
+    @pytest.mark.parametrize("back", ["answered", "the wait is over"])
+    def test_no_email_about_a_card_that_was_viewed_again_since_it_is_back(
+        self, card: Card, session: ChatSession, approver: Any, back: str
+    ) -> None:
+        with tenant_scope(card.tenant):
+            lifecycle.record_look(card, approver)
+        ask(card, approver)
+        with tenant_scope(card.tenant):
+            lifecycle.record_look(card, approver)
+        later = timedelta(minutes=30) if back == "answered" else timedelta(days=1, minutes=1)
+        with time_machine.travel(now() + later, tick=False):
+            if back == "answered":
+                say(session, "Number 4")
+            with tenant_scope(card.tenant):
+                for _ in range(2):
+                    lifecycle.record_look(fresh(card), approver)
+                assert Look.objects.filter(card=card, user=approver).count() == 3
             assert letters(due(card.tenant, timedelta(minutes=30))) == []
 
     def test_worker_pushes_when_the_customer_answers(self, card: Card, session: ChatSession, approver: Any) -> None:

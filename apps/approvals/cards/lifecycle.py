@@ -55,9 +55,12 @@ def require_open(card: Card) -> None:
 
 
 def record_look(card: Card, user: User) -> None:
-    """Record when this person first saw an open card."""
+    """Record when this person first saw an open card since it came into the queue, or while it waits outside."""
     if card.is_open:
-        Look.objects.bulk_create([Look(card=card, user=user, first_at=now())], ignore_conflicts=True)
+        queued_at = Card.objects.annotate(at=queries.queued_at()).values_list("at", flat=True).get(pk=card.pk)
+        look = Look(card=card, user=user, first_at=now())
+        look.queued_at = queued_at if queued_at <= look.first_at else None
+        Look.objects.bulk_create([look], ignore_conflicts=True)
 
 
 def assign_card(card_id: UUID, *, to: User, by: User | None, actor: str = "") -> Card:
@@ -140,7 +143,7 @@ def expire_card(card_id: UUID) -> datetime | None:
     if card.expires_at > now():
         return card.expires_at
     settle_card(card, CardStatus.EXPIRED)
-    record_card_event(AuditEvent.CARD_EXPIRED, card)
+    record_card_event(AuditEvent.CARD_EXPIRED, card, kind=card.kind)
     registry.handlers_of(card.kind, card.subject_kind).ended(card)
     signals.card_changed(card)
     return None

@@ -85,7 +85,9 @@ _DECIDED = """
                extract(epoch FROM d.decided_at - l.first_at)::float AS seconds
         FROM approvals_decision d
         JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id
-        LEFT JOIN approvals_look l ON l.card_id = c.id AND l.user_id = d.user_id
+        LEFT JOIN LATERAL (
+            SELECT min(first_at) AS first_at FROM approvals_look WHERE card_id = c.id AND user_id = d.user_id
+        ) l ON true
         WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s AND d.decided_at < %(until)s
               AND (%(deployment)s::uuid IS NULL OR c.deployment_id = %(deployment)s)
     )
@@ -171,7 +173,9 @@ _PACE = """
                row_number() OVER (PARTITION BY d.user_id ORDER BY d.decided_at, d.id) AS place
         FROM approvals_decision d
         JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id AND c.risk <> 'low'
-        JOIN approvals_look l ON l.card_id = c.id AND l.user_id = d.user_id
+        JOIN LATERAL (
+            SELECT min(first_at) AS first_at FROM approvals_look WHERE card_id = c.id AND user_id = d.user_id
+        ) l ON l.first_at IS NOT NULL
         WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(early)s
     ), paced AS (
         SELECT user_id, decided_at, place, (

@@ -213,16 +213,21 @@ class CardTiming(TenantModel):
 
 
 class Look(TenantModel):
-    """When a person who may decide a card first saw it. With the decision this gives the time that the decision
-    took."""
+    """When a person who may decide a card first saw it, and first saw it again after it came back into the queue at
+    `queued_at`. With the decision the first of them gives the time that the decision took."""
 
     card = models.ForeignKey(Card, on_delete=models.PROTECT, related_name="looks")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     first_at = models.DateTimeField()
+    queued_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["first_at"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["card", "user"], name="look_once_a_person")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["card", "user", "queued_at"], name="look_once_a_person_and_queueing", nulls_distinct=False
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.card_id} {self.first_at:%H:%M:%S}"

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import ValidationError
-
-from apps.audit.admin_base import audit_values
-from apps.audit.services import record_row_change
+from apps.audit.row_changes import change_fields
 from apps.guard.models import SpendingPolicy
 from apps.guard.services.budgets import require_owner
 from apps.tenants.models import User
-from kernel.errors import InvalidFields
 
 FIELDS = ("on_limit", "visitor_daily_usd", "default_input", "default_output")
 
@@ -33,17 +29,7 @@ def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User
     """
     require_owner(user)
     row = _locked()
-    changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
-    before = audit_values(row, changed)
-    for name in changed:
-        setattr(row, name, changes[name])
-    try:
-        row.full_clean(exclude={"tenant"}, validate_unique=False)
-    except ValidationError as error:
-        raise InvalidFields(error.message_dict) from None
-    if changed:
-        row.save(update_fields=changed)
-        record_row_change(row, "changed", actor=actor, before=before, after=audit_values(row, changed))
+    change_fields(row, {name: changes[name] for name in FIELDS if name in changes}, actor=actor)
     return {name: getattr(row, name) for name in FIELDS}
 
 

@@ -15,6 +15,7 @@ from apps.work.enums import CycleOutcome, WorkReason
 VARIANT = {
     "card_decided": "verdict",
     "card_opened": "kind",
+    "card_expired": "kind",
     "identity_throttled": "by",
     "work_moved": "status",
     "tool_call": "outcome",
@@ -99,6 +100,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "card_edited": ("", gettext_lazy("{who} changed the request|{what}")),
     "card_withdrawn": ("", gettext_lazy("Request withdrawn|{what}; nothing was changed")),
     "card_decided:edit_requested": ("", gettext_lazy("{who} requested changes|{what}")),
+    "card_expired:post_execution": ("", gettext_lazy("Undo no longer offered|{what}")),
     "card_expired": ("bad", gettext_lazy("No decision in time|{what}; nothing was changed")),
     "approval_token_issued": ("", gettext_lazy("{who} signed an approval|for {what}")),
     "approval_verified": ("", gettext_lazy("Used an approval|for exactly what was approved")),

@@ -28,7 +28,7 @@ from apps.console.pages.inbox.filters import (
 from apps.console.pages.inbox.thread import last_seen, thread_lines, with_notes
 from apps.console.pages.saved_views.addresses import views_menu
 from apps.contacts import history
-from apps.inbox import handoff, macros, reading, staff_files, steps, summaries
+from apps.inbox import handoff, macros, staff_files, steps, summaries
 from apps.inbox import queries as desk
 from apps.inbox.enums import Priority, Shown, Snooze, Sort, ViewPage
 from apps.inbox.queries import Asked
@@ -204,7 +204,6 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
         "state": state,
-        "concerns_staff": reading.concerns_staff(opened, state.assignee),
         "labels": labels,
         "label_ids": {label.pk for label in labels},
         "earlier": desk.earlier(opened),
