@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from kernel.canonical import canonical_json
 from kernel.error_codes import ErrorCode
@@ -50,13 +51,14 @@ def parse_calls(body: str) -> tuple[PlannedCall, ...]:
 
 def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
     """Replace the calls in the body's call blocks, in order; there are as many calls as blocks."""
-    lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _call_fences(body)]
-    for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):
-        lines[start:end] = call_block(call).splitlines()
+    lines = _LINE_BREAK.sub("\n", body).split("\n")
+    for fence, call in reversed(list(zip(_call_fences(body), calls, strict=True))):
+        assert fence.map is not None
+        lines[slice(*fence.map)] = call_block(call).splitlines()
     return "\n".join(lines)
 
 
-def _call_fences(body: str) -> list[Any]:
+def _call_fences(body: str) -> list[Token]:
     fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
     blocks = [token for token in fences if token.info.strip() == "call"]
     lines = _LINE_BREAK.sub("\n", body).split("\n") if blocks else []

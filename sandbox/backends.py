@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from sandbox.keeper.config import Building, Root
 from sandbox.spec import SandboxUnavailable
 
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
@@ -46,7 +47,7 @@ class Backend(Protocol):
     @property
     def user_namespace(self) -> bool: ...
 
-    def building(self, plan: Plan) -> dict[str, object]:
+    def building(self, plan: Plan) -> Building:
         """What the keeper needs to build the run's namespaces: `bwrap` its arguments, or `root` the file system."""
         ...
 
@@ -58,7 +59,7 @@ class Bubblewrap:
     user_namespace: bool
     name: str = "bubblewrap"
 
-    def building(self, plan: Plan) -> dict[str, object]:
+    def building(self, plan: Plan) -> Building:
         return {"bwrap": self.arguments(plan), "root": None}
 
     def arguments(self, plan: Plan) -> list[str]:
@@ -92,10 +93,17 @@ class Unshare:
     user_namespace: bool
     name: str = "unshare"
 
-    def building(self, plan: Plan) -> dict[str, object]:
-        parts = {"binds": plan.binds, "links": plan.links, "mounts": plan.mounts, "devices": DEVICES}
-        more = {"hidden": plan.hidden, "covered": COVERED, "disk_bytes": plan.disk_bytes}
-        return {"bwrap": None, "root": {**parts, **more}}
+    def building(self, plan: Plan) -> Building:
+        root: Root = {
+            "binds": plan.binds,
+            "links": plan.links,
+            "mounts": plan.mounts,
+            "devices": DEVICES,
+            "hidden": plan.hidden,
+            "covered": COVERED,
+            "disk_bytes": plan.disk_bytes,
+        }
+        return {"bwrap": None, "root": root}
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ class Docker:
     user_namespace: bool = True
     name: str = "docker"
 
-    def building(self, plan: Plan) -> dict[str, object]:
+    def building(self, plan: Plan) -> Building:
         return {"bwrap": None, "root": None}
 
 

@@ -222,7 +222,7 @@ def _choose_tenant(request: HttpRequest) -> Any:
     return next((tenant_id for tenant_id in owned if str(tenant_id) == opened), None) or next(iter(owned), None)
 
 
-def _scope(request: HttpRequest) -> AbstractContextManager[Any] | None:
+def _scope(request: HttpRequest) -> AbstractContextManager[object] | None:
     if not request.user.is_authenticated:
         return None
     if request.user.is_superuser:

@@ -47,7 +47,7 @@ def _log_like_web(**_: object) -> None:
 
 
 @celeryd_init.connect
-def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
+def _refuse_wrong_rights(options: dict[str, Any], **_: object) -> None:
     """Exit when the worker has more or fewer rights than its queues need, or is too old for the database's schema.
 
     A worker that handles outside bytes must not be able to create approvals, by key or by SQL. Celery only logs what a
@@ -107,7 +107,7 @@ def _start_telemetry(**_: object) -> None:
 
 
 @worker_ready.connect
-def _start_telemetry_of_threads(sender: Any, **_: Any) -> None:
+def _start_telemetry_of_threads(sender: Any, **_: object) -> None:
     """A worker of threads has no children: it starts its exporters itself."""
     if not type(sender.pool).__module__.endswith("prefork"):
         _start_telemetry()

@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain, count
-from typing import Any
 
 from django.db import connection, connections, transaction
+from django.db.backends.utils import CursorWrapper
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -95,7 +95,7 @@ def make() -> list[str]:
     return [str(name) for name in made]
 
 
-def _add_oldest(cursor: Any, table: str, rows: str) -> list[str]:
+def _add_oldest(cursor: CursorWrapper, table: str, rows: str) -> list[str]:
     """Make a partition for the rows that are older than every partition of the table, if there are any; its name."""
     cursor.execute(_OLDEST, [table])
     column, oldest = cursor.fetchone()

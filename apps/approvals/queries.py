@@ -281,7 +281,7 @@ def answers_to(card: Card) -> list[Answer]:
     return list(Answer.objects.select_related("user").filter(card=card))
 
 
-def approvers_of(card: Card) -> list[Any]:
+def approvers_of(card: Card) -> list[User]:
     """Return the people who have approved the card so far, in order."""
     approvals = Answer.objects.select_related("user").filter(card=card, verdict=ApprovalVerdict.APPROVED)
     return [answer.user for answer in approvals]
@@ -312,7 +312,7 @@ def count_with_passkey(memberships: QuerySet[Membership]) -> int:
     return memberships.filter(Exists(passkeys)).count()
 
 
-def members() -> list[Any]:
+def members() -> list[User]:
     """Return all users of the tenant, in the order in which they joined."""
     return [membership.user for membership in Membership.objects.select_related("user").order_by("created_at")]
 

@@ -35,7 +35,7 @@ def _seconds(help_text: str) -> Any:
     )
 
 
-class CardTimingSeconds(serializers.Serializer[Any]):
+class CardTimingSeconds(serializers.Serializer[object]):
     """Seconds after which an undecided card counts as declined."""
 
     gate = _seconds("While a visitor waits for the answer to a question of a gate")

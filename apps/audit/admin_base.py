@@ -99,18 +99,18 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         for row in queryset:
             self.delete_model(request, row)
 
-    def scope_of(self, obj: Any) -> AbstractContextManager[Any]:
+    def scope_of(self, obj: Any) -> AbstractContextManager[object]:
         """Return the scope whose chain records a change of this row: by default the scope of the page."""
         return nullcontext()
 
-    def _locked_row(self, obj: Any) -> Any:
+    def _locked_row(self, obj: models.Model) -> models.Model | None:
         """Return the stored row, locked until the change is written."""
         return type(obj)._base_manager.select_for_update(of=("self",), no_key=True).filter(pk=obj.pk).first()
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        row: Any = self.get_object(request, unquote(object_id))
+        row: models.Model | None = self.get_object(request, unquote(object_id))
         if row is None:
             redirect: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own, not in its stubs
                 request, self.opts, object_id
@@ -125,7 +125,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         context = {**self.admin_site.each_context(request), **shown, **(extra_context or {})}
         return TemplateResponse(request, "admin/audit_history.html", context)
 
-    def _entries(self, row: Any) -> list[Any]:
+    def _entries(self, row: models.Model) -> list[Any]:
         """Return the chain's entries about the row, the newest first."""
         subjects = [f"{kind}:{row.pk}" for kind in ("row", self.opts.model_name)]
         rows = AuditEntry.objects.filter(chain=chain_of(row), subject__in=subjects)
@@ -140,7 +140,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
     def log_change(self, request: HttpRequest, obj: models.Model, message: object) -> Any:
         """Write nothing, as `log_addition`."""
 
-    def log_deletion(self, request: HttpRequest, obj: models.Model, object_repr: str) -> Any:
+    def log_deletion(self, request: HttpRequest, obj: models.Model, object_repr: str) -> None:
         """Write nothing, as `log_addition`."""
 
     def log_deletions(self, request: HttpRequest, queryset: models.QuerySet[models.Model]) -> Any:
@@ -180,14 +180,14 @@ def amount(value: Decimal) -> str:
     return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
 
 
-def _is_money(model: Any, name: str) -> bool:
+def _is_money(model: type[models.Model], name: str) -> bool:
     try:
         return isinstance(model._meta.get_field(name), models.DecimalField)
     except FieldDoesNotExist:
         return False
 
 
-def _money_column(model: Any, name: str) -> Callable[[Any], str]:
+def _money_column(model: Any, name: str) -> Callable[[object], str]:
     """Return a column of the list with this amount of each row."""
 
     def column(row: object) -> str:
@@ -206,7 +206,13 @@ def actor_of(request: HttpRequest) -> str:
 
 
 def record_change(
-    request: HttpRequest, row: Any, change: str, *, before: Any = None, after: Any = None, fields: Iterable[str] = ()
+    request: HttpRequest,
+    row: models.Model,
+    change: str,
+    *,
+    before: models.Model | None = None,
+    after: models.Model | None = None,
+    fields: Iterable[str] = (),
 ) -> None:
     """Record a change made in the administration in the chain of the open scope. Nothing else records one.
 
@@ -214,14 +220,14 @@ def record_change(
     names of those to record.
     """
     names = [name for name in fields if _field(row, name)]
-    data: dict[str, Any] = {"model": row._meta.label_lower, "change": change, "fields": names}
+    data: dict[str, object] = {"model": row._meta.label_lower, "change": change, "fields": names}
     for when, state in (("before", before), ("after", after)):
         if state is not None:
             data[when] = {name: audit_value(_field(row, name), state) for name in names}
     record(AuditEvent.ADMIN_CHANGED, actor=actor_of(request), subject=f"row:{row.pk}", data=data)
 
 
-def audit_value(field: Any, row: Any) -> Any:
+def audit_value(field: Any, row: models.Model) -> Any:
     """Return how the chain records a field's value: as it is, masked, or as a digest."""
     value = getattr(row, field.attname)
     if value is None or isinstance(value, bool):
@@ -246,7 +252,7 @@ def audit_values(row: models.Model, names: Iterable[str]) -> dict[str, object]:
     return {name: audit_value(row._meta.get_field(name), row) for name in names}
 
 
-def chain_of(row: Any) -> UUID:
+def chain_of(row: models.Model) -> UUID:
     """Return the chain that records changes of this row: its tenant's, or the platform's own."""
     if row._meta.label_lower == "tenants.tenant":
         tenant_id: UUID = row.pk
@@ -254,7 +260,7 @@ def chain_of(row: Any) -> UUID:
     return getattr(row, "tenant_id", None) or PLATFORM_CHAIN
 
 
-def changes_in(data: str) -> list[tuple[str, Any, Any]]:
+def changes_in(data: str) -> list[tuple[str, object, object]]:
     """Return (field, before, after) of an entry's data; other data with its value as `after`.
 
     A compromised worker may have written any JSON, so neither `before` nor `after` need be an object.
@@ -269,11 +275,11 @@ def changes_in(data: str) -> list[tuple[str, Any, Any]]:
     return [(name, (before or {}).get(name, ""), (after or {}).get(name, "")) for name in names]
 
 
-def _has_tenant(model: Any) -> bool:
+def _has_tenant(model: type[models.Model]) -> bool:
     return any(field.name == "tenant" for field in model._meta.fields)
 
 
-def _field(row: Any, name: str) -> Any:
+def _field(row: models.Model, name: str) -> Any:
     try:
         field = row._meta.get_field(name)
     except FieldDoesNotExist:
@@ -281,7 +287,7 @@ def _field(row: Any, name: str) -> Any:
     return field if field.concrete and not field.many_to_many else None
 
 
-def _settable(row: Any) -> list[str]:
+def _settable(row: models.Model) -> list[str]:
     return [field.name for field in row._meta.concrete_fields if field.editable and field.name != "tenant"]
 
 

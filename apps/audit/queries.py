@@ -46,7 +46,7 @@ class Chain:
     name: str
     id: UUID
 
-    def scope(self, reason: str) -> AbstractContextManager[Any]:
+    def scope(self, reason: str) -> AbstractContextManager[object]:
         return platform_scope(reason) if self.id == PLATFORM_CHAIN else tenant_scope(self.id)
 
 

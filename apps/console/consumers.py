@@ -144,7 +144,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             self.seq = seq
             await self.send_json({"type": "changed", "what": "everything"})
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: object) -> None:
         """Take `look` frames: which card or conversation is open, if any; and `typing` frames.
 
         Frames that come too fast are dropped; a socket that keeps sending anything else is closed.

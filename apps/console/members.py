@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django.contrib.auth.views import redirect_to_login
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -38,7 +39,7 @@ View = Callable[..., HttpResponseBase]
 class Member:
     """The logged-in person in the tenant that is open."""
 
-    user: Any
+    user: User
     tenant: Tenant
     role: Role
     others: tuple[Tenant, ...]
@@ -60,11 +61,11 @@ class StaffRequest(HttpRequest):
     """A request that has passed `staff_view`."""
 
     member: Member
-    user: Any
+    user: User
     htmx: Any
 
 
-def member_of(user: User, session: Any) -> Member | None:
+def member_of(user: User, session: SessionBase) -> Member | None:
     """Return the user as a member of the open tenant, or of the oldest one that this session may open.
 
     None for a user without a membership.

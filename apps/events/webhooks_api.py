@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -31,12 +30,12 @@ class RotateRequest(RequestSerializer):
     )
 
 
-class RotateAnswer(serializers.Serializer[Any]):
+class RotateAnswer(serializers.Serializer[object]):
     secret = serializers.CharField(help_text="Shown once")
     previous_until = serializers.DateTimeField(help_text="Until then the secret before signs as well")
 
 
-class TestAnswer(serializers.Serializer[Any]):
+class TestAnswer(serializers.Serializer[object]):
     delivery = serializers.UUIDField(help_text="See the deliveries of the webhook for its outcome")
 
 
@@ -45,7 +44,7 @@ class ReplayRequest(RequestSerializer):
     until = serializers.IntegerField(min_value=0, help_text="The `id` of the last event to send")
 
 
-class ReplayAnswer(serializers.Serializer[Any]):
+class ReplayAnswer(serializers.Serializer[object]):
     events = serializers.IntegerField(help_text=f"How many are sent again, at most {webhooks.MOST_REPLAYED}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy
 
@@ -92,13 +92,13 @@ class GateAdmin(TenantRowAdmin):
 
     @admin.action(description=gettext_lazy("Activate the newest version of the selected gates"), permissions=["change"])
     @confirm_action(gettext_lazy("The newest version of these gates will apply from the next message on."))
-    def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
+    def put_in_force(self, request: HttpRequest, queryset: QuerySet[Gate]) -> None:
         for gate in queryset:
             self._set_active(request, gate, retire=False)
 
     @admin.action(description=gettext_lazy("Deactivate the selected gates"), permissions=["change"])
     @confirm_action(gettext_lazy("These gates won't apply from the next message on."))
-    def retire(self, request: HttpRequest, queryset: Any) -> None:
+    def retire(self, request: HttpRequest, queryset: QuerySet[Gate]) -> None:
         for gate in queryset:
             self._set_active(request, gate, retire=True)
 

@@ -34,7 +34,7 @@ from apps.tenants.api_auth import (
 from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 
-_SAVE_REFUSALS: dict[int, Any] = {
+_SAVE_REFUSALS: dict[int, OpenApiResponse] = {
     **RESOURCE_REFUSALS,
     400: OpenApiResponse(
         description="`invalid`, `bad_name`, `bad_rule`, `bad_steps`, `invalid_text`: a field is wrong"
@@ -43,7 +43,7 @@ _SAVE_REFUSALS: dict[int, Any] = {
 }
 
 
-class RuleCondition(serializers.Serializer[Any]):
+class RuleCondition(serializers.Serializer[object]):
     field = serializers.ChoiceField(choices=ConditionField.values)
     operator = serializers.ChoiceField(
         choices=ConditionOperator.values, help_text="`contains` and `contains_not` for a text, the others for the rest"
@@ -57,14 +57,14 @@ class RuleCondition(serializers.Serializer[Any]):
     )
 
 
-class RuleStep(serializers.Serializer[Any]):
+class RuleStep(serializers.Serializer[object]):
     do = serializers.ChoiceField(choices=[each.value for each in Do if each != Do.TAKE_OVER])
     value = serializers.CharField(
         default="", allow_blank=True, max_length=4000, help_text="An id, a choice or a text; an empty one unassigns"
     )
 
 
-class InboxRuleAnswer(serializers.Serializer[Any]):
+class InboxRuleAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     is_active = serializers.BooleanField()
@@ -78,7 +78,7 @@ class InboxRuleAnswer(serializers.Serializer[Any]):
     problem = serializers.CharField(help_text="Why the rule does nothing; empty if it can run")
 
 
-class InboxRulesAnswer(serializers.Serializer[Any]):
+class InboxRulesAnswer(serializers.Serializer[object]):
     inbox_rules = InboxRuleAnswer(many=True)
 
 

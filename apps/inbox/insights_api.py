@@ -31,14 +31,14 @@ class InsightsRequest(RequestSerializer):
     deployment = serializers.UUIDField(required=False, help_text="Of all deployments without it")
 
 
-class ConversationDay(serializers.Serializer[Any]):
+class ConversationDay(serializers.Serializer[object]):
     day = serializers.DateField()
     conversations = serializers.IntegerField()
     messages = serializers.IntegerField()
     with_person = serializers.IntegerField()
 
 
-class MessageFigures(serializers.Serializer[Any]):
+class MessageFigures(serializers.Serializer[object]):
     total = serializers.IntegerField()
     answered = serializers.IntegerField()
     cited = serializers.IntegerField(help_text="Answers that cite a source")
@@ -50,34 +50,34 @@ class MessageFigures(serializers.Serializer[Any]):
     p95 = serializers.FloatField(allow_null=True)
 
 
-class HandoverFigures(serializers.Serializer[Any]):
+class HandoverFigures(serializers.Serializer[object]):
     reason = serializers.CharField(source="because")
     wanted = serializers.IntegerField()
     answered = serializers.IntegerField()
     median = serializers.FloatField(allow_null=True, help_text="Seconds until a person answered")
 
 
-class GateFigures(serializers.Serializer[Any]):
+class GateFigures(serializers.Serializer[object]):
     gate = serializers.CharField()
     blocked = serializers.IntegerField()
     asked = serializers.IntegerField()
     rewrote = serializers.IntegerField()
 
 
-class RatingsAnswer(serializers.Serializer[Any]):
+class RatingsAnswer(serializers.Serializer[object]):
     count = serializers.IntegerField()
     mean = serializers.FloatField(allow_null=True)
     by_score = serializers.DictField(child=serializers.IntegerField())
     comments = serializers.IntegerField()
 
 
-class SlaFiguresAnswer(serializers.Serializer[Any]):
+class SlaFiguresAnswer(serializers.Serializer[object]):
     target = serializers.ChoiceField(choices=SlaTarget.choices)
     met = serializers.IntegerField()
     missed = serializers.IntegerField()
 
 
-class ConversationsAnswer(serializers.Serializer[Any]):
+class ConversationsAnswer(serializers.Serializer[object]):
     conversations = serializers.IntegerField()
     messages = serializers.IntegerField()
     with_person = serializers.IntegerField(help_text="Handed over to a person")
@@ -90,7 +90,7 @@ class ConversationsAnswer(serializers.Serializer[Any]):
     sla = SlaFiguresAnswer(many=True, help_text="Of the clocks of SLA policies that started in the period")
 
 
-class DecisionTotals(serializers.Serializer[Any]):
+class DecisionTotals(serializers.Serializer[object]):
     decisions = serializers.IntegerField()
     median = serializers.FloatField(allow_null=True, help_text="Seconds")
     declined = serializers.FloatField(allow_null=True, help_text="A share from 0 to 1, as the next four")
@@ -103,21 +103,21 @@ class DecisionTotals(serializers.Serializer[Any]):
     fatigue_triggers = serializers.IntegerField()
 
 
-class DecisionDay(serializers.Serializer[Any]):
+class DecisionDay(serializers.Serializer[object]):
     day = serializers.DateField()
     decided = serializers.IntegerField()
     declined = serializers.IntegerField()
     median = serializers.FloatField(allow_null=True)
 
 
-class DecisionsByRisk(serializers.Serializer[Any]):
+class DecisionsByRisk(serializers.Serializer[object]):
     risk = serializers.ChoiceField(choices=Risk.choices)
     decisions = serializers.IntegerField()
     median = serializers.FloatField(allow_null=True)
     approved = serializers.FloatField(allow_null=True, help_text="A share from 0 to 1")
 
 
-class DecisionsByAction(serializers.Serializer[Any]):
+class DecisionsByAction(serializers.Serializer[object]):
     action = serializers.CharField(source="name")
     total = serializers.IntegerField()
     edits = serializers.IntegerField()
@@ -125,7 +125,7 @@ class DecisionsByAction(serializers.Serializer[Any]):
     undos = serializers.IntegerField()
 
 
-class DecisionsAnswer(serializers.Serializer[Any]):
+class DecisionsAnswer(serializers.Serializer[object]):
     totals = DecisionTotals()
     daily = DecisionDay(many=True)
     by_risk = DecisionsByRisk(many=True)
@@ -136,7 +136,7 @@ class DecisionsAnswer(serializers.Serializer[Any]):
     )
 
 
-class InsightsAnswer(serializers.Serializer[Any]):
+class InsightsAnswer(serializers.Serializer[object]):
     first = serializers.DateField()
     last = serializers.DateField()
     timezone = serializers.CharField(help_text="In which days begin")

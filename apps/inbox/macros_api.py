@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -29,14 +28,14 @@ from apps.tenants.api_auth import (
 from apps.tenants.enums import Capability
 from kernel.tenancy import tenant_scope
 
-_SAVE_REFUSALS: dict[int, Any] = {
+_SAVE_REFUSALS: dict[int, OpenApiResponse] = {
     **RESOURCE_REFUSALS,
     400: OpenApiResponse(description="`invalid`, `bad_name`, `bad_steps`, `invalid_text`: a field is wrong"),
     409: OpenApiResponse(description="`name_taken`; `too_many`"),
 }
 
 
-class MacroStep(serializers.Serializer[Any]):
+class MacroStep(serializers.Serializer[object]):
     do = serializers.ChoiceField(choices=Do.values)
     value = serializers.CharField(
         default="",
@@ -46,14 +45,14 @@ class MacroStep(serializers.Serializer[Any]):
     )
 
 
-class MacroAnswer(serializers.Serializer[Any]):
+class MacroAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     owner = MemberName(allow_null=True, help_text="Whose personal macro it is; null for everybody's")
     steps = MacroStep(many=True)
 
 
-class MacrosAnswer(serializers.Serializer[Any]):
+class MacrosAnswer(serializers.Serializer[object]):
     macros = MacroAnswer(many=True)
 
 
@@ -71,13 +70,13 @@ class MacroRunRequest(RequestSerializer):
     )
 
 
-class MacroEffect(serializers.Serializer[Any]):
+class MacroEffect(serializers.Serializer[object]):
     words = serializers.CharField(help_text="What the step does")
     changes = serializers.BooleanField(help_text="Whether it changes the conversation")
     text = serializers.CharField(help_text="The note or reply, if it is one")
 
 
-class MacroRunAnswer(serializers.Serializer[Any]):
+class MacroRunAnswer(serializers.Serializer[object]):
     effects = MacroEffect(many=True)
     steps_hash = serializers.CharField(help_text="What tells the macro's steps from any others")
     reply = serializers.CharField(help_text="The reply to be sent, which the macro does not send; or empty")

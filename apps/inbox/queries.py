@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -93,7 +92,7 @@ class Standing:
 
     status: DeskStatus = DeskStatus.OPEN
     until: datetime | None = None
-    assignee: Any = None
+    assignee: User | None = None
     team: Team | None = None
     priority: Priority = Priority.NONE
 
@@ -143,7 +142,7 @@ class Choices:
     """What a list can be narrowed to."""
 
     labels: list[Label] = field(default_factory=list)
-    members: list[Any] = field(default_factory=list)
+    members: list[User] = field(default_factory=list)
     teams: list[Team] = field(default_factory=list)
     queues: list[str] = field(default_factory=list)
     levels: list[str] = field(default_factory=list)
@@ -302,7 +301,7 @@ def loads_of(member_ids: Iterable[UUID]) -> dict[UUID, int]:
     return loads
 
 
-def answering_members() -> list[Any]:
+def answering_members() -> list[User]:
     """Everybody to whom a conversation can be given."""
     rows = Membership.objects.filter(role__in=ANSWERING_ROLES, user__is_active=True).select_related("user")
     return [row.user for row in rows.order_by("created_at")]

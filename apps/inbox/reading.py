@@ -9,7 +9,6 @@ receipts shows visitors how far the member who answers has read.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.db.models import BigIntegerField, Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
@@ -113,7 +112,7 @@ def _mentions(user: User) -> QuerySet[Mention]:
     return rows
 
 
-def _number_of(rows: QuerySet[Any]) -> Coalesce:
+def _number_of(rows: QuerySet[Mention] | QuerySet[ChronicleEntry]) -> Coalesce:
     """The number of rows of one conversation, as a part of a statement over many."""
     return Coalesce(Subquery(rows.order_by().values("session").annotate(number=Count("pk")).values("number")), Value(0))
 

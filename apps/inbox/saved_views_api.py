@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -26,14 +25,14 @@ from apps.tenants.api_auth import (
 )
 from kernel.tenancy import tenant_scope
 
-_SAVE_REFUSALS: dict[int, Any] = {
+_SAVE_REFUSALS: dict[int, OpenApiResponse] = {
     **RESOURCE_REFUSALS,
     400: OpenApiResponse(description="`invalid`, `bad_name`; `bad_view`: the page has no such filter"),
     409: OpenApiResponse(description="`name_taken`; `too_many`"),
 }
 
 
-class SavedViewAnswer(serializers.Serializer[Any]):
+class SavedViewAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     page = serializers.ChoiceField(choices=ViewPage.values)
@@ -43,7 +42,7 @@ class SavedViewAnswer(serializers.Serializer[Any]):
     )
 
 
-class SavedViewsAnswer(serializers.Serializer[Any]):
+class SavedViewsAnswer(serializers.Serializer[object]):
     saved_views = SavedViewAnswer(many=True)
 
 

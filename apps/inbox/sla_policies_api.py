@@ -33,14 +33,14 @@ from kernel.tenancy import tenant_scope
 
 # So many teams and chatbots a policy can name.
 MAX_IDS = 100
-_SAVE_REFUSALS: dict[int, Any] = {
+_SAVE_REFUSALS: dict[int, OpenApiResponse] = {
     **RESOURCE_REFUSALS,
     400: OpenApiResponse(description="`invalid`, `bad_name`, `bad_sla_policy`: a field is wrong"),
     409: OpenApiResponse(description="`name_taken`; `too_many`"),
 }
 
 
-class SlaPolicyAnswer(serializers.Serializer[Any]):
+class SlaPolicyAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     position = serializers.IntegerField(help_text="Policies with a smaller number are tried first")
@@ -56,7 +56,7 @@ class SlaPolicyAnswer(serializers.Serializer[Any]):
     deployments = serializers.ListField(child=serializers.UUIDField(), help_text="Empty for all chatbots")
 
 
-class SlaPoliciesAnswer(serializers.Serializer[Any]):
+class SlaPoliciesAnswer(serializers.Serializer[object]):
     sla_policies = SlaPolicyAnswer(many=True)
 
 

@@ -5,7 +5,6 @@ For owners in the console's session, and API keys with the scopes `settings:read
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -32,20 +31,20 @@ from apps.tenants.enums import KeyScope
 from apps.tenants.models import User
 from kernel.tenancy import tenant_scope
 
-_SAVE_REFUSALS: dict[int, Any] = {
+_SAVE_REFUSALS: dict[int, OpenApiResponse] = {
     **RESOURCE_REFUSALS,
     400: OpenApiResponse(description="`invalid`, `bad_name`, `bad_team`: a field is wrong"),
     409: OpenApiResponse(description="`name_taken`; `too_many`; `assignee_unfit`: a member may not answer"),
 }
 
 
-class TeamMemberAnswer(serializers.Serializer[Any]):
+class TeamMemberAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField(source="user.pk")
     name = serializers.CharField(source="user.display_name")
     skills = serializers.ListField(child=serializers.CharField())
 
 
-class TeamAnswer(serializers.Serializer[Any]):
+class TeamAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     queues = serializers.ListField(child=serializers.CharField())
@@ -58,7 +57,7 @@ class TeamAnswer(serializers.Serializer[Any]):
     members = TeamMemberAnswer(many=True, source="members.all")
 
 
-class TeamsAnswer(serializers.Serializer[Any]):
+class TeamsAnswer(serializers.Serializer[object]):
     teams = TeamAnswer(many=True)
 
 
@@ -100,7 +99,7 @@ class AvailabilityAnswer(MemberName):
     available = serializers.BooleanField(help_text="Has the console open and is not away")
 
 
-class AvailabilitiesAnswer(serializers.Serializer[Any]):
+class AvailabilitiesAnswer(serializers.Serializer[object]):
     members = AvailabilityAnswer(many=True)
 
 

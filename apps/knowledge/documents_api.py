@@ -39,7 +39,7 @@ from kernel.tenancy import tenant_scope
 _BUSY = {400: OpenApiResponse(description="`invalid`; `knowledge_busy`: too much waits to be read")}
 
 
-class DocumentAnswer(serializers.Serializer[Any]):
+class DocumentAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     collection = serializers.UUIDField(source="collection_id")
     title = serializers.CharField()
@@ -53,12 +53,12 @@ class DocumentAnswer(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-class DocumentsAnswer(serializers.Serializer[Any]):
+class DocumentsAnswer(serializers.Serializer[object]):
     documents = DocumentAnswer(many=True)
     next = serializers.CharField(help_text="`before` of the next page; empty at the end")
 
 
-class DocumentVersionAnswer(serializers.Serializer[Any]):
+class DocumentVersionAnswer(serializers.Serializer[object]):
     number = serializers.IntegerField()
     sha256 = serializers.CharField(help_text="Of its text as UTF-8")
     created_at = serializers.DateTimeField()
@@ -72,7 +72,7 @@ class DocumentVersionDetail(DocumentVersionAnswer):
     text = serializers.CharField()
 
 
-class SubmissionAnswer(serializers.Serializer[Any]):
+class SubmissionAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     collection = serializers.UUIDField(source="collection_id")
     kind = serializers.ChoiceField(choices=IntakeKind.choices)
@@ -87,7 +87,7 @@ class SubmissionAnswer(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class SubmissionsAnswer(serializers.Serializer[Any]):
+class SubmissionsAnswer(serializers.Serializer[object]):
     submissions = SubmissionAnswer(many=True)
     next = serializers.CharField(help_text="`before` of the next page; empty at the end")
 
@@ -110,7 +110,7 @@ class SearchModelsRequest(RequestSerializer):
     reranker = serializers.CharField(max_length=120, allow_blank=True, help_text="Empty: none")
 
 
-class SearchModelsAnswer(serializers.Serializer[Any]):
+class SearchModelsAnswer(serializers.Serializer[object]):
     deployment = serializers.UUIDField(source="deployment_id", allow_null=True)
     embedding = serializers.CharField(source="embedding_model")
     reranker = serializers.CharField()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -35,7 +34,7 @@ _REFUSALS: dict[int, object] = {
 _KINDS = ", ".join(f"`{kind}`" for kind in SourceKind.values)
 
 
-class SourceAnswer(serializers.Serializer[Any]):
+class SourceAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     kind = serializers.CharField(help_text=_KINDS)
     location = serializers.CharField(help_text="What of it is read: an address, a folder, a bucket, a space…")
@@ -55,7 +54,7 @@ class SourceAnswer(serializers.Serializer[Any]):
         return sources.is_running(source)
 
 
-class SourceChangeAnswer(serializers.Serializer[Any]):
+class SourceChangeAnswer(serializers.Serializer[object]):
     kind = serializers.CharField(help_text="`added`, `updated` or `gone`")
     reference = serializers.CharField()
     title = serializers.CharField()
@@ -84,7 +83,7 @@ class SourceRunBody(RequestSerializer):
     dry_run = serializers.BooleanField(default=False)
 
 
-class SourceRunAnswer(serializers.Serializer[Any]):
+class SourceRunAnswer(serializers.Serializer[object]):
     started = serializers.BooleanField(help_text="False if a run is in progress")
 
 

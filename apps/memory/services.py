@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -22,6 +21,7 @@ from apps.memory.memories import MAX_REMEMBERED, looks_like_instructions, scrub
 from apps.memory.models import MemoryItem
 from apps.memory.rules import is_behavior
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -41,7 +41,7 @@ class Editor:
     """Who changes a memory: a member, or an API key (`user` is None), whose scopes were checked where it came in."""
 
     actor: str
-    user: Any = None
+    user: User | None = None
 
 
 def correct(tenant_id: UUID, memory_id: UUID, text: str, *, by: Editor) -> MemoryItem:

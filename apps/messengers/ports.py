@@ -243,7 +243,7 @@ class Adapter:
     # Whether an opt-in word is answered with the chatbot's greeting.
     greets: ClassVar[bool] = False
 
-    def link(self, settings: Mapping[str, Any], secret: str) -> str:
+    def link(self, settings: Mapping[str, object], secret: str) -> str:
         """An address that opens the channel and hands `secret` (43 letters, digits, - and _) over as
         `Inbound.continues`; "" for a channel that has none."""
         return ""
@@ -252,11 +252,11 @@ class Adapter:
         """Problems of a new or changed channel by the name of the setting; nothing is called."""
         return {}
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         """What to do at the provider, in order. `webhook`: the address that the provider calls."""
         return ()
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         """Check the credentials at the provider and tell it the webhook where it takes one. Returns what to keep in the
         channel's settings, such as the bot's name. Raises `NotSent`."""
         return {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -29,7 +27,7 @@ class ContinueRequest(RequestSerializer):
     channel = serializers.ChoiceField(choices=ChannelKind.choices)
 
 
-class ContinueAnswer(serializers.Serializer[Any]):
+class ContinueAnswer(serializers.Serializer[object]):
     url = serializers.CharField(help_text="Opens the channel; good once, for a day")
 
 
@@ -59,7 +57,7 @@ class Continue(APIView):
         return Response({"url": url}, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-class EmailAnswersAnswer(serializers.Serializer[Any]):
+class EmailAnswersAnswer(serializers.Serializer[object]):
     state = serializers.CharField(help_text="`confirm`: a link was sent to the address")
 
 

@@ -100,7 +100,7 @@ class Task:
         return str(self.thread.session_id)
 
 
-class A2aRequest(serializers.Serializer[Any]):
+class A2aRequest(serializers.Serializer[object]):
     """A JSON-RPC 2.0 request of A2A 1.0."""
 
     jsonrpc = serializers.ChoiceField(choices=["2.0"])

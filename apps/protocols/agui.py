@@ -20,7 +20,7 @@ from apps.tenants.enums import Capability, KeyScope
 MAX_THREAD_ID = 200
 
 
-class AgentRunRequest(serializers.Serializer[Any]):
+class AgentRunRequest(serializers.Serializer[object]):
     """`RunAgentInput` of AG-UI 1.0; other members are ignored."""
 
     threadId = serializers.CharField(max_length=MAX_THREAD_ID, help_text="Names a conversation of this caller")

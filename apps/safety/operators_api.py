@@ -6,8 +6,6 @@ Programs are held by these rules, so that a person alone sets them and lifts wha
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -32,7 +30,7 @@ class SafetyHoldsRequest(PageRequest):
     kind = serializers.ChoiceField(choices=HoldKind.choices, required=False)
 
 
-class SafetyHoldAnswer(serializers.Serializer[Any]):
+class SafetyHoldAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     agent = serializers.CharField(source="agent.name", help_text="The name that the agent gives itself")
     principal = serializers.CharField(help_text="Whose credential it has")
@@ -49,7 +47,7 @@ class SafetyHoldAnswer(serializers.Serializer[Any]):
     ended_by = serializers.CharField()
 
 
-class SafetyHoldsAnswer(serializers.Serializer[Any]):
+class SafetyHoldsAnswer(serializers.Serializer[object]):
     holds = SafetyHoldAnswer(many=True)
     next = serializers.CharField(help_text="`before` of the next page; empty at the end")
 
@@ -85,7 +83,7 @@ class SafetyBacktestRequest(SafetyPrincipalRequest):
     content = SafetyPolicyContent()
 
 
-class SafetyPolicyVersionAnswer(serializers.Serializer[Any]):
+class SafetyPolicyVersionAnswer(serializers.Serializer[object]):
     number = serializers.IntegerField()
     taken_back = serializers.BooleanField(help_text="From this version on the general policy applies again")
     written_by = serializers.CharField()
@@ -93,14 +91,14 @@ class SafetyPolicyVersionAnswer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class SafetyPolicyAnswer(serializers.Serializer[Any]):
+class SafetyPolicyAnswer(serializers.Serializer[object]):
     principal = serializers.CharField()
     active = SafetyPolicyContent(help_text="What applies now")
     versions = SafetyPolicyVersionAnswer(many=True, help_text=f"The newest {MOST_VERSIONS}, newest first")
     principals = serializers.ListField(child=serializers.CharField(), help_text="Who may have a policy of their own")
 
 
-class SafetyDifferenceAnswer(serializers.Serializer[Any]):
+class SafetyDifferenceAnswer(serializers.Serializer[object]):
     action = serializers.CharField(source="step.hint")
     principal = serializers.CharField(source="step.agent.principal")
     before = serializers.ChoiceField(choices=Decision.choices, source="step.decision")
@@ -108,7 +106,7 @@ class SafetyDifferenceAnswer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(source="step.created_at")
 
 
-class SafetyBacktestAnswer(serializers.Serializer[Any]):
+class SafetyBacktestAnswer(serializers.Serializer[object]):
     read = serializers.IntegerField(help_text="How many recorded steps were decided again")
     differences = SafetyDifferenceAnswer(many=True, source="differing")
 

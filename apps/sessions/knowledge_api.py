@@ -32,7 +32,7 @@ from kernel.pagination import read_page
 from kernel.tenancy import tenant_scope
 
 
-class CollectionAnswer(serializers.Serializer[Any]):
+class CollectionAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     title = serializers.CharField()
@@ -42,7 +42,7 @@ class CollectionAnswer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class CollectionsAnswer(serializers.Serializer[Any]):
+class CollectionsAnswer(serializers.Serializer[object]):
     collections = CollectionAnswer(many=True)
     next = serializers.CharField(help_text="`before` of the next page; empty at the end")
 
@@ -59,7 +59,7 @@ class SearchRequest(RequestSerializer):
     level = serializers.CharField(max_length=40, default=PUBLIC, help_text="The visitor's access level")
 
 
-class FoundPassage(serializers.Serializer[Any]):
+class FoundPassage(serializers.Serializer[object]):
     document = serializers.UUIDField(source="passage.document_id")
     version = serializers.UUIDField(source="passage.version_id")
     title = serializers.CharField(source="passage.title")
@@ -71,7 +71,7 @@ class FoundPassage(serializers.Serializer[Any]):
     citation = serializers.CharField(source="quote", help_text="What the built-in model would cite of it; may be empty")
 
 
-class SearchAnswer(serializers.Serializer[Any]):
+class SearchAnswer(serializers.Serializer[object]):
     passages = FoundPassage(source="found", many=True, help_text="Best first")
     answers = serializers.BooleanField(help_text="Whether a chatbot would answer from them")
 

@@ -34,13 +34,13 @@ class ComparisonRequest(RequestSerializer):
     axes = AxesRequest(required=False, help_text="In place of those of the preset, or the saved ones")
 
 
-class StyledAnswerAnswer(serializers.Serializer[Any]):
+class StyledAnswerAnswer(serializers.Serializer[object]):
     text = serializers.CharField()
     instructions = serializers.CharField(help_text="What the model read of the style")
     failed = serializers.CharField(help_text="Why the chatbot's model did not answer; empty if it did")
 
 
-class ComparisonAnswer(serializers.Serializer[Any]):
+class ComparisonAnswer(serializers.Serializer[object]):
     model = serializers.CharField()
     follows = serializers.BooleanField(help_text="Whether the model follows a style; the built-in one does not")
     saved = StyledAnswerAnswer()

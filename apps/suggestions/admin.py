@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
@@ -51,7 +52,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
         description=gettext_lazy("Require approval more often for the selected families"), permissions=["view"]
     )
     @confirm_action(gettext_lazy("From now on, actions of these families need approval more often."))
-    def tighten(self, request: HttpRequest, queryset: Any) -> None:
+    def tighten(self, request: HttpRequest, queryset: QuerySet[Outcome]) -> None:
         assert request.user.is_authenticated
         families = {(row.tenant_id, row.deployment_id, row.family) for row in queryset}
         for tenant_id, deployment_id, family in sorted(families, key=str):

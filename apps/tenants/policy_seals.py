@@ -126,11 +126,11 @@ def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Ma
     """Make every row of a model an item of this kind: sealed when it is saved, removed when it is deleted or has no
     value. Changes that bypass `save()` do not verify."""
 
-    def saved(instance: Any, **_: Any) -> None:
+    def saved(instance: Any, **_: object) -> None:
         item = value(instance)
         _change(kind, {str(instance.pk): None if item is None else digest(item)})
 
-    def deleted(instance: Any, **_: Any) -> None:
+    def deleted(instance: Any, **_: object) -> None:
         remove_item(kind, str(instance.pk))
 
     # `weak=False`: nothing else refers to these functions, and Django would forget them.

@@ -3,7 +3,6 @@ member granted to apps."""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.signals import user_logged_in, user_logged_out
@@ -36,6 +35,6 @@ def _record_login(request: HttpRequest, user: User, **_: object) -> None:
 
 
 @receiver(user_logged_out)
-def _delete_login(request: HttpRequest, user: User, **_: Any) -> None:
+def _delete_login(request: HttpRequest, user: User, **_: object) -> None:
     if user is not None:
         logins.forget(request.session)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
@@ -39,7 +38,7 @@ class WebSearchRequest(RequestSerializer):
     level = serializers.CharField(max_length=60, default="public", help_text="Access level of what is found")
 
 
-class WebSearchAnswer(serializers.Serializer[Any]):
+class WebSearchAnswer(serializers.Serializer[object]):
     provider = serializers.ChoiceField(choices=SearchProvider.choices)
     with_key = serializers.SerializerMethodField(help_text="Whether a key of the company's own is stored")
     base_url = serializers.CharField()

@@ -37,19 +37,19 @@ ACCEPT, EDIT, RESPONSE, IGNORE = "accept", "edit", "response", "ignore"
 _SIGNATURE = tuple(SignatureRequest._declared_fields)
 
 
-class ActionRequestAnswer(serializers.Serializer[Any]):
+class ActionRequestAnswer(serializers.Serializer[object]):
     action = serializers.CharField(help_text="The tool of the card's only call, else the kind of card")
     args = serializers.DictField()
 
 
-class InterruptConfig(serializers.Serializer[Any]):
+class InterruptConfig(serializers.Serializer[object]):
     allow_ignore = serializers.BooleanField()
     allow_respond = serializers.BooleanField()
     allow_edit = serializers.BooleanField()
     allow_accept = serializers.BooleanField()
 
 
-class InterruptAnswer(serializers.Serializer[Any]):
+class InterruptAnswer(serializers.Serializer[object]):
     action_request = ActionRequestAnswer()
     config = InterruptConfig(help_text="All false for a card that is no longer open")
     description = serializers.CharField()

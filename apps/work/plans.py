@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import yaml
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from pydantic import ValidationError
 
 from apps.work import rules
@@ -136,7 +137,7 @@ def _child(node: yaml.Node, part: object) -> yaml.Node | None:
     return None
 
 
-def _line(mark: Any) -> int:
+def _line(mark: yaml.Mark) -> int:
     """Line within the plan, whose first line is the opening ---."""
     return int(mark.line) + 2
 
@@ -260,7 +261,8 @@ def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
     return ProjectPlan(_own_prose(spec, blocks), tuple(by_id[name] for name in ordered))
 
 
-def _task(token: Any, lenient: bool) -> WorkItemSpec:
+def _task(token: Token, lenient: bool) -> WorkItemSpec:
+    assert token.map is not None
     first = token.map[0] + 1
     try:
         task = parse(token.content, lenient=lenient)
@@ -305,13 +307,14 @@ def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
             )
 
 
-def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
+def _own_prose(spec: WorkItemSpec, blocks: Sequence[Token]) -> WorkItemSpec:
     """Return the project without the plans of its tasks. Removing blocks may join text into a new call block, so the
     remaining prose is parsed again and must call nothing."""
     lines = spec.body.split("\n")
     # From the end, so that the line numbers of the blocks before it stay right.
     for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
-        del lines[token.map[0] : token.map[1]]
+        assert token.map is not None
+        del lines[slice(*token.map)]
     prose = "\n".join(lines).strip("\n")
     if parse_calls(prose):
         raise SilasError(ErrorCode.PLAN_PROJECT_CALLS)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import OperationalError, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.migrations.operations import CreateModel, RunSQL
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
@@ -234,7 +235,7 @@ class PartitionByMonth(Operation):
             cursor.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {first}_pkey ON {self.table} (id, {self.column})")
             self._with_lock(connection, cursor, lambda: self._exchange(cursor, first, until))
 
-    def _with_lock(self, connection: Any, cursor: Any, change: Callable[[], object]) -> None:
+    def _with_lock(self, connection: Any, cursor: CursorWrapper, change: Callable[[], object]) -> None:
         """Carry out what needs the table for itself. A change that waits keeps everyone who comes later waiting."""
         for attempt in range(1, _LOCK_TRIES + 1):
             try:
@@ -248,7 +249,7 @@ class PartitionByMonth(Operation):
                     raise
                 time.sleep(1)
 
-    def _exchange(self, cursor: Any, first: str, until: str) -> None:
+    def _exchange(self, cursor: CursorWrapper, first: str, until: str) -> None:
         table, column = self.table, self.column
         cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(_INDEXES, [table, f"{first}_pkey"])

@@ -20,6 +20,7 @@ from uuid import UUID
 import psycopg
 from django.db import OperationalError, connection, transaction
 from psycopg.pq import ConnStatus
+from psycopg.rows import TupleRow
 
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -305,7 +306,7 @@ def _renew_lost_connection() -> None:
         connection.ensure_connection()
 
 
-def _is_connection_lost(line: psycopg.Connection[Any]) -> bool:
+def _is_connection_lost(line: psycopg.Connection[TupleRow]) -> bool:
     """Whether the server has sent a goodbye or the socket is closed: an idle connection has nothing else to read. Costs
     no round trip. In a process with a thousand sockets `select` would refuse the number of the connection's."""
     if line.pgconn.status != ConnStatus.OK:

@@ -7,9 +7,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Config = dict[str, Any]
+    from .config import Config
 
 _MAX_DEPTH = 8
 

@@ -22,9 +22,9 @@ from .system import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
-    Config = dict[str, Any]
+    from .config import Config
 
 BASE = "/sandbox"
 # Where we are not root, the tool outside and process 1 count for the command's user too.

@@ -21,9 +21,7 @@ from .watch import Watch, judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Config = dict[str, Any]
+    from .config import Config
 
 FRAME = "!cI"
 _CHUNK = 65_536

@@ -32,9 +32,9 @@ from .system import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
-    Config = dict[str, Any]
+    from .config import Config
 
 _READY = b"\n"
 _BWRAP_INFO, _BWRAP_FILTER = 3, 4
@@ -79,7 +79,7 @@ def _bubblewrap(config: Config, namespaces: int) -> Hold:
     os.write(rules, config["filter"])
     os.lseek(rules, 0, os.SEEK_SET)
     flags = ["--info-fd", str(_BWRAP_INFO), "--seccomp", str(_BWRAP_FILTER)]
-    argv = ["bwrap", *flags, *config["bwrap"], "--", "cat"]
+    argv = ["bwrap", *flags, *(config["bwrap"] or ()), "--", "cat"]
     # `cat` hands this on once bwrap has built everything and started it; then it waits for more, which never comes.
     os.write(line, _READY)
     placed = ((line_read, 0), (status, 1), (status, 2), (info, _BWRAP_INFO), (rules, _BWRAP_FILTER))
@@ -136,6 +136,7 @@ def _be_process_one(config: Config, base: str, line: int, status: int) -> NoRetu
         prctl(PR_SET_DUMPABLE, 0)
         # Process 1 inherits every orphan; the kernel then collects them itself.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        assert config["root"] is not None
         root.build(config["root"], base)
         for descriptor in range(256):
             if descriptor not in (line, status):

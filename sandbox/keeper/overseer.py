@@ -18,9 +18,8 @@ from .watch import Watch, judge
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    Config = dict[str, Any]
+    from .config import Config
 
 _FIRST = -20
 

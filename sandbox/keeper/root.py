@@ -26,13 +26,13 @@ from .system import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from .config import Root
 
 _SCAFFOLD = "/tmp"  # noqa: S108 - only covered by the new root, never written to
 _INODES = 20_000
 
 
-def build(root: dict[str, Any], base: str) -> None:
+def build(root: Root, base: str) -> None:
     """`root`: what is bound, linked and covered, as `backends` plans it; `base`: where the writable part is."""
     # Otherwise the mounts that follow would reach the host's own tree.
     mount("none", "/", None, MS_REC | MS_PRIVATE)

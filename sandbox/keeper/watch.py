@@ -12,9 +12,8 @@ from .command import BASE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import resource
-    from typing import Any
 
-    Config = dict[str, Any]
+    from .config import Config
 
 _TICK_SECONDS = 0.02
 _LASTING_TICK_SECONDS = 0.25

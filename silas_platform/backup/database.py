@@ -13,12 +13,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from django.conf import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
 
 from silas_platform.backup.manifest import BackupRefused
 from silas_platform.up.embedded import binary
@@ -47,7 +47,7 @@ _FUNCTIONS = """
 
 
 @contextmanager
-def connected() -> Iterator[psycopg.Connection[Any]]:
+def connected() -> Iterator[psycopg.Connection[TupleRow]]:
     """A connection as the owner that sees the rows of all tenants."""
     with psycopg.connect(make_conninfo(**_parameters(), options=_SEES_ALL)) as connection:
         yield connection
@@ -85,11 +85,11 @@ def drop_all() -> None:
             connection.execute(statement)
 
 
-def tables(connection: psycopg.Connection[Any]) -> list[str]:
+def tables(connection: psycopg.Connection[TupleRow]) -> list[str]:
     return [name for (name,) in connection.execute(_TABLES)]
 
 
-def count_rows(connection: psycopg.Connection[Any]) -> dict[str, int]:
+def count_rows(connection: psycopg.Connection[TupleRow]) -> dict[str, int]:
     counts = {}
     for name in tables(connection):
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", name))).fetchone()
@@ -97,25 +97,25 @@ def count_rows(connection: psycopg.Connection[Any]) -> dict[str, int]:
     return counts
 
 
-def other_sessions(connection: psycopg.Connection[Any]) -> int:
+def other_sessions(connection: psycopg.Connection[TupleRow]) -> int:
     """How many connections of other roles the database has: programs of the platform that run."""
     asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
     row = connection.execute(asked).fetchone()
     return int(row[0]) if row else 0
 
 
-def is_empty(connection: psycopg.Connection[Any]) -> bool:
+def is_empty(connection: psycopg.Connection[TupleRow]) -> bool:
     """Whether the database holds no company. One that was never migrated is empty too."""
     if "tenants_tenant" not in tables(connection):
         return True
     return connection.execute("SELECT 1 FROM tenants_tenant LIMIT 1").fetchone() is None
 
 
-def server_version(connection: psycopg.Connection[Any]) -> str:
+def server_version(connection: psycopg.Connection[TupleRow]) -> str:
     return str(connection.info.parameter_status("server_version"))
 
 
-def _major(connection: psycopg.Connection[Any]) -> int:
+def _major(connection: psycopg.Connection[TupleRow]) -> int:
     return connection.info.server_version // 10_000
 
 

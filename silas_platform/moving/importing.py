@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import storages
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
+from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from apps.approvals.keys.services import reseal_keys
@@ -163,7 +164,7 @@ def _load_rows(folder: Path, manifest: CompanyManifest) -> None:
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
-def _load_table(cursor: Any, path: Path, table: str, columns: list[str]) -> None:
+def _load_table(cursor: CursorWrapper, path: Path, table: str, columns: list[str]) -> None:
     names = {"table": sql.Identifier(table), "columns": sql.SQL(", ").join(map(sql.Identifier, columns))}
     cursor.execute(
         sql.SQL("CREATE TEMP TABLE moved ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0").format(**names)

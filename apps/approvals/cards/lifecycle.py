@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -32,7 +31,7 @@ from kernel.language import gettext
 from kernel.tracing import SpanName
 
 
-def eligible_approvers(card: Card) -> list[Any]:
+def eligible_approvers(card: Card) -> list[User]:
     """Return the people whose approval of this card policy accepts, in the order in which they joined."""
     policy = queries.policy_for(card)
     rows = queries.eligible_memberships(policy.who, tenant_id=card.tenant_id).select_related("user")

@@ -133,7 +133,7 @@ class EmailAdapter(Adapter):
             problems["webhook_secret"] = "too_short" if secret else "required"
         return problems
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[Any]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[Any]:
         return (
             _("Create a mailbox for your chatbot, or forward the emails of an existing one to it."),
             _("Enter its IMAP and SMTP servers here, with a password for apps if your provider has them."),
@@ -141,7 +141,7 @@ class EmailAdapter(Adapter):
             _("Check the connection, then write to the address from another mailbox."),
         )
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         if place.settings["imap_host"]:
             await asyncio.to_thread(servers.imap_check, place.settings, place.secrets.get("imap_password", ""))
         if place.settings["smtp_host"]:

@@ -64,7 +64,7 @@ class SlackAdapter(Adapter):
     def check(self, settings: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, StrOrPromise]:
         return {} if secrets["token"].startswith("xoxb-") else {"token": _("A bot token starts with xoxb-.")}
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         return (
             _("Create an app at api.slack.com/apps and install it in your workspace."),
             _("Add the bot scopes chat:write, im:history, im:write, app_mentions:read, files:read and files:write."),
@@ -74,7 +74,7 @@ class SlackAdapter(Adapter):
             _("Under Interactivity, enter the same address. Turn on the Messages tab under App Home."),
         )
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         told = await _ask("auth.test", place, {})
         return {
             "team": str(told.get("team_id", "")),

@@ -97,7 +97,7 @@ class SmsAdapter(Adapter):
             problems["account_sid"] = _("This isn't an account SID.")
         return problems
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         return (
             gettext("At Twilio, buy a number that can send and receive text messages."),
             gettext("Copy the number, the account SID and the auth token here."),
@@ -107,7 +107,7 @@ class SmsAdapter(Adapter):
             ),
         )
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         known = await _known_number(place)
         if known is None:
             raise NotSent("number_unknown")

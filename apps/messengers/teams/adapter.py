@@ -70,7 +70,7 @@ class TeamsAdapter(Adapter):
     links_files = True
     carries_cards = True
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         return (
             _("In the Azure portal, create an Azure Bot of the type single tenant, with a client secret."),
             _("Enter this address as its messaging endpoint: {url}").format(url=webhook),
@@ -78,7 +78,7 @@ class TeamsAdapter(Adapter):
             _("Set supportsFiles in the app package, so that people can send files."),
         )
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         await _token(place, fresh=True)
         return {"webhook": webhook}
 

@@ -83,17 +83,17 @@ class TelegramAdapter(Adapter):
     def check(self, settings: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, StrOrPromise]:
         return {} if _TOKEN.fullmatch(secrets.get("token", "")) else {"token": _("This isn't a bot token.")}
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         return (
             gettext("Write /newbot to @BotFather in Telegram, and choose a name."),
             gettext("Paste the token that it answers with here."),
             gettext("Choose Check connection: Telegram is then told where to deliver messages."),
         )
 
-    def link(self, settings: Mapping[str, Any], secret: str) -> str:
+    def link(self, settings: Mapping[str, object], secret: str) -> str:
         return f"{settings['link']}?start={secret}" if settings.get("link") else ""
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         bot = await _call(place, "getMe")
         hook = {
             "url": webhook,

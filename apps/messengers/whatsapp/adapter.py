@@ -141,7 +141,7 @@ class WhatsAppAdapter(Adapter):
             return {"phone_number_id": _("This is a number of 5 to 20 digits.")}
         return {}
 
-    def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
+    def steps(self, settings: Mapping[str, object], webhook: str) -> Sequence[StrOrPromise]:
         return (
             gettext("At developers.facebook.com, create an app of the type Business and add WhatsApp."),
             gettext("Copy the phone number ID, the app secret and a permanent access token here."),
@@ -151,7 +151,7 @@ class WhatsAppAdapter(Adapter):
             gettext("Subscribe to the field messages there, and choose Check connection here."),
         )
 
-    async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
+    async def connect(self, place: Place, webhook: str) -> Mapping[str, object]:
         fields = {"fields": "display_phone_number,verified_name"}
         told = await _ask("GET", place, place.settings["phone_number_id"], query=fields)
         return {

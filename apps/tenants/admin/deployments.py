@@ -153,7 +153,7 @@ class TenantAdmin(BaseAdmin):
     list_display = ("name", "slug", "timezone", "created_at")
     search_fields = ("name", "slug")
 
-    def scope_of(self, obj: Tenant) -> AbstractContextManager[Any]:
+    def scope_of(self, obj: Tenant) -> AbstractContextManager[object]:
         return tenant_scope(obj)
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -63,7 +63,7 @@ class ApiKeyAdmin(KeyAdmin):
 
     @admin.action(description=gettext_lazy("Revoke selected keys"), permissions=["change"])
     @confirm_action(gettext_lazy("Requests with these keys will be refused from now on. This can't be undone."))
-    def revoke(self, request: HttpRequest, queryset: Any) -> None:
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
                 services.revoke_api_key(row, actor=actor_of(request))
@@ -114,7 +114,7 @@ class IdentityKeyAdmin(KeyAdmin):
 
     @admin.action(description=gettext_lazy("Retire selected keys"), permissions=["change"])
     @confirm_action(gettext_lazy("Signatures of these keys won't be accepted from now on. This can't be undone."))
-    def retire(self, request: HttpRequest, queryset: Any) -> None:
+    def retire(self, request: HttpRequest, queryset: QuerySet[IdentityKey]) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
                 services.retire_identity_key(row, actor=actor_of(request))
@@ -161,7 +161,7 @@ class MessageKeyAdmin(KeyAdmin):
 
     @admin.action(description=gettext_lazy("Retire selected keys"), permissions=["change"])
     @confirm_action(gettext_lazy("Signatures of these keys won't be accepted from now on. This can't be undone."))
-    def retire(self, request: HttpRequest, queryset: Any) -> None:
+    def retire(self, request: HttpRequest, queryset: QuerySet[MessageKey]) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
                 services.retire_message_key(row, actor=actor_of(request))

@@ -78,5 +78,5 @@ class TenantRowAdmin(BaseAdmin):
         listed = tuple(super().get_list_display(request))
         return (*listed, "tenant") if is_superuser(request) and "tenant" not in listed else listed
 
-    def scope_of(self, obj: Any) -> AbstractContextManager[Any]:
+    def scope_of(self, obj: Any) -> AbstractContextManager[object]:
         return tenant_scope(obj.tenant_id)

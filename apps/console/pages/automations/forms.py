@@ -161,7 +161,7 @@ class TaskForm(forms.Form):
         if not askable.exists():
             del self.fields["delegates_to"]
 
-    def _offer(self, name: str, rows: QuerySet[Any]) -> None:
+    def _offer(self, name: str, rows: QuerySet[Model]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = rows

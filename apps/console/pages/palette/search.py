@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from django.db.models import Case, Q, QuerySet, When
+from django.db.models import Case, Model, Q, QuerySet, When
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -28,6 +28,8 @@ from apps.sessions.models import ChatSession
 from apps.tenants.models import Membership
 from apps.work.models import WorkItem
 from kernel.unicode_safety import escape_hidden
+
+Row = TypeVar("Row", bound=Model)
 
 MAX_CHARS = 80
 # Results per kind.
@@ -157,7 +159,7 @@ def _members(words: str) -> list[Hit]:
     ]
 
 
-def _hits(rows: QuerySet[Any], describe: Callable[[Any], tuple[str, str, str]]) -> list[Hit]:
+def _hits(rows: QuerySet[Row], describe: Callable[[Row], tuple[str, str, str]]) -> list[Hit]:
     """Return the rows as results; `describe` returns title, page and note of a row."""
     lines = [(row.pk, describe(row)) for row in rows[:MAX_RESULTS]]
     return [Hit(escape_hidden(title), reverse(page, args=[pk]), note) for pk, (title, page, note) in lines]

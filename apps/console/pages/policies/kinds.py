@@ -90,11 +90,10 @@ def _level_form(row: AccessLevel | None) -> type[TenantRowForm]:
     return _labelled(made, _LEVEL_LABELS)
 
 
-def _labelled(form: Any, labels: Mapping[str, StrOrPromise]) -> type[TenantRowForm]:
+def _labelled(form: type[TenantRowForm], labels: Mapping[str, StrOrPromise]) -> type[TenantRowForm]:
     for name, label in labels.items():
         form.base_fields[name].label = label
-    made: type[TenantRowForm] = form
-    return made
+    return form
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Kind:
     """One kind of policy with its addresses, its form and its words. `rows`: the company's, with what a line shows."""
 
     model: type[ApprovalPolicy | AccessLevel]
-    rows: Callable[[], QuerySet[Any]]
+    rows: Callable[[], QuerySet[ApprovalPolicy] | QuerySet[AccessLevel]]
     make_form: Callable[[Any], type[TenantRowForm]]
     fields: tuple[str, ...]
     address: str

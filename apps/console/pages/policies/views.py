@@ -12,6 +12,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.access.models import AccessLevel
+from apps.approvals.models import ApprovalPolicy
 from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.console.base import page
@@ -51,7 +53,7 @@ def delete_policy(request: StaffRequest, kind: Kind, row_id: UUID) -> HttpRespon
     return redirect(kind.address)
 
 
-def _policy(request: StaffRequest, kind: Kind, row: Any) -> HttpResponseBase:
+def _policy(request: StaffRequest, kind: Kind, row: ApprovalPolicy | AccessLevel | None) -> HttpResponseBase:
     form = kind.make_form(row)(request.POST if request.method == "POST" else None, instance=row)
     # The form writes what was typed into its row while it checks.
     title, before = (title_of(row), audit_values(row, list(kind.fields))) if row else ("", {})
@@ -90,10 +92,10 @@ def _save(form: TenantRowForm, stored: Mapping[str, object], *, actor: str) -> A
     return row
 
 
-def _row(kind: Kind, row_id: UUID, *, lock: bool = False) -> Any:
+def _row(kind: Kind, row_id: UUID, *, lock: bool = False) -> ApprovalPolicy | AccessLevel:
     """Raises `NotFound`. With `lock` rivals change and delete it one after the other, each from what the one before
     left."""
-    rows: QuerySet[Any] = kind.model.objects.filter(pk=row_id)
+    rows: QuerySet[ApprovalPolicy | AccessLevel] = kind.model.objects.filter(pk=row_id)
     row = (rows.select_for_update(of=("self",), no_key=True) if lock else rows).first()
     if row is None:
         raise NotFound()
