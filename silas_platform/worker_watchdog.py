@@ -68,7 +68,7 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
-    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+    def __init__(self, consumer: Any, **kwargs: object) -> None:
         super().__init__(consumer, **kwargs)
         self._queues = tuple(consumer.app.amqp.queues.consume_from)
         self._watch = BrokerWatch(partial(count_waiting, *self._queues), _is_busy)

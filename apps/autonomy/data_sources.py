@@ -45,7 +45,7 @@ def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[
     return {"questions": questions, "left": max(rows.count() - len(questions), 0)}
 
 
-def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def new_documents(args: Mapping[str, Any], context: Mapping[str, object]) -> dict[str, Any]:
     """The statements with figures in the named documents, or in the newest; of a changed document only new ones.
 
     `known` are the keys of what earlier runs of the task found.
@@ -111,7 +111,7 @@ def _uuid(value: object) -> UUID | None:
 def _with_known(source: DataSource) -> DataSource:
     """The source, with `known`: the keys of what earlier runs of the task found."""
 
-    def read(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    def read(args: Mapping[str, Any], context: Mapping[str, object]) -> dict[str, Any]:
         return {**source(args, context), "known": _known_keys(context)}
 
     return read

@@ -336,7 +336,7 @@ class PersonalDataForm(TextForm):
     removes = forms.BooleanField(label=gettext_lazy("Remove it instead of blocking the text"), required=False)
 
     def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        config: dict[str, Any] = {"entities": values["entities"]}
+        config: dict[str, object] = {"entities": values["entities"]}
         if values["removes"]:
             config["on_fail"] = "fix"
         return _detector("pii", config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TypedDict
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
@@ -232,5 +232,5 @@ def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: Audit
 
 def _told(event: AuditEvent, session_id: UUID, by: Staff, **data: object) -> None:
     session_changed(session_id)
-    kept: Mapping[str, Any] = data
+    kept: Mapping[str, object] = data
     record(event, actor=by.actor, subject=f"session:{session_id}", data=dict(kept))

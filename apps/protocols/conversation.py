@@ -364,7 +364,7 @@ async def follow(run: Run) -> AsyncGenerator[Step | None]:
         await concurrency.release(_place(thread.tenant_id), run.holder)
 
 
-async def _receive(layer: Any, channel: str, events: asyncio.Queue[dict[str, Any]]) -> None:
+async def _receive(layer: Any, channel: str, events: asyncio.Queue[dict[str, object]]) -> None:
     """Take what other processes publish."""
     while True:
         for event in live.unpack_events(await layer.receive(channel), attending=True):

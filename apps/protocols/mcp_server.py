@@ -137,10 +137,10 @@ class ReadingTool:
         )
 
 
-def _in_database(step: Callable[[Deployment, dict[str, Any]], object]) -> Callable[..., Awaitable[object]]:
+def _in_database(step: Callable[[Deployment, dict[str, object]], object]) -> Callable[..., Awaitable[object]]:
     """What answers a tool by reading in the scope of the deployment's tenant."""
 
-    async def answer(_: Caller, deployment: Deployment, asked: dict[str, Any]) -> Any:
+    async def answer(_: Caller, deployment: Deployment, asked: dict[str, object]) -> Any:
         return await in_scope(deployment.tenant_id, step, deployment, asked)
 
     return answer
@@ -311,7 +311,7 @@ def _result(answer: object, *, is_error: bool = False) -> CallToolResult:
 def with_deployments(application: Application) -> Application:
     """Wrap the ASGI application so that it serves the MCP servers of deployments below `MCP_PATH`."""
 
-    async def serve(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def serve(scope: dict[str, Any], receive: Any, send: object) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(MCP_PATH):
             await application(scope, receive, send)
             return

@@ -170,7 +170,7 @@ def _tool_result(answer: dict[str, Any]) -> CallToolResult:
 def with_safety(application: Application) -> Application:
     """Wrap the ASGI application so that it serves the safety loop at `PATH`."""
 
-    async def serve(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def serve(scope: dict[str, Any], receive: Any, send: object) -> None:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await application(scope, receive, send)
             return

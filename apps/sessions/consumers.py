@@ -186,7 +186,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if len((text_data or "").encode()) + len(bytes_data or b"") > MAX_FRAME_BYTES:
             await self.close(TOO_LARGE)
             return
-        frame: Any = None
+        frame: object = None
         try:
             frame = _parse(text_data or "")
         except SilasError as error:

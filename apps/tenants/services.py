@@ -237,7 +237,7 @@ def _check_zone(zone: str) -> None:
         raise SilasError(ErrorCode.UNKNOWN_TIMEZONE, problem)
 
 
-def _apply(row: Any, changes: Mapping[str, object]) -> list[str]:
+def _apply(row: object, changes: Mapping[str, object]) -> list[str]:
     """Set the attributes that differ; returns their names."""
     changed = [name for name, value in changes.items() if getattr(row, name) != value]
     for name in changed:

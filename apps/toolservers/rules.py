@@ -144,7 +144,7 @@ class _Expansion:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root, self.nodes = root, 0
 
-    def of(self, node: Any, depth: int, through: tuple[str, ...]) -> Any:
+    def of(self, node: object, depth: int, through: tuple[str, ...]) -> Any:
         self.nodes += 1
         if self.nodes > MOST_NODES or depth > DEEPEST:
             raise BadSchema("the schema of its arguments is too complex")

@@ -95,7 +95,7 @@ def most_bytes(offers: VisitorOffers) -> int:
     return offers.file_megabytes * 1024 * 1024
 
 
-def change(deployment: Deployment, *, actor: str, **changes: Any) -> VisitorOffers:
+def change(deployment: Deployment, *, actor: str, **changes: object) -> VisitorOffers:
     """Write what differs of `FIELDS`. Raises `SilasError("invalid_offers")` with the problem of each field."""
     if unknown := set(changes) - set(FIELDS):
         raise SilasError(ErrorCode.INVALID_OFFERS, gettext("Unknown setting: {unknown}.").format(unknown=min(unknown)))

@@ -125,7 +125,7 @@ def _save(row: ProactiveMessage, fields: Mapping[str, Any], *, actor: str) -> No
     _record(row.deployment_id, actor=actor, data={"proactive_message": str(row.pk), "changed": data})
 
 
-def _record(deployment_id: UUID, *, actor: str, data: dict[str, Any]) -> None:
+def _record(deployment_id: UUID, *, actor: str, data: dict[str, object]) -> None:
     record(AuditEvent.OFFERS_CHANGED, actor=actor, subject=f"deployment:{deployment_id}", data=data)
 
 

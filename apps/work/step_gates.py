@@ -90,7 +90,7 @@ class StepGates:
     def _of(self, step: int) -> list[GateSpec]:
         return [gate for gate in self.gates if gate.on == GateTrigger.AFTER_STEP and gate.after_step == step]
 
-    async def _check(self, due: Sequence[GateSpec], context: Mapping[str, Any]) -> GateReport:
+    async def _check(self, due: Sequence[GateSpec], context: Mapping[str, object]) -> GateReport:
         report = await asyncio.to_thread(check_gates, due, GateTrigger.AFTER_STEP, context, allowance=self.allowances())
         self.notes += report.audit
         if report.blocked:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 from django.utils.crypto import salted_hmac
 from opentelemetry import metrics
@@ -165,7 +164,7 @@ class _Run:
         self.context = rules.merge(self.context, kept)
         return replace(result, modified_context=kept or None)
 
-    def _note(self, event: AuditEvent, result: GateResult, **data: Any) -> None:
+    def _note(self, event: AuditEvent, result: GateResult, **data: object) -> None:
         self.notes.append((event, {"gate": result.gate_name, "code": result.code, **data}))
 
 

@@ -22,7 +22,7 @@ def spending_policy(*, lock: bool = False) -> dict[str, Any]:
     return {name: getattr(row, name) for name in FIELDS}
 
 
-def change_spending_policy(changes: Mapping[str, Any], *, actor: str, user: User | None = None) -> dict[str, Any]:
+def change_spending_policy(changes: Mapping[str, object], *, actor: str, user: User | None = None) -> dict[str, Any]:
     """Set the named fields and return all; runs follow them from now on.
 
     Raises `SilasError`: `invalid` 400 for a wrong value, `forbidden_role` for a `user` who is no owner.

@@ -137,7 +137,7 @@ def parse_object(body: bytes) -> dict[str, object]:
     return answer
 
 
-def objects(answer: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+def objects(answer: Mapping[str, object], name: str) -> Iterator[dict[str, Any]]:
     """The objects of a list in an answer. Raises `SourceFailed` if there is no such list: an answer of another form
     must not pass for an empty one."""
     found = answer.get(name)

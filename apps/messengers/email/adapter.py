@@ -269,7 +269,7 @@ class _Composed(EmailMultiAlternatives):
         super().__init__(to=[str(mail["To"])], from_email=settings.DEFAULT_FROM_EMAIL)
         self._mail = mail
 
-    def message(self, *, policy: Any = None) -> Any:
+    def message(self, *, policy: object = None) -> Any:
         return self._mail
 
 

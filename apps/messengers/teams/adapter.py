@@ -99,7 +99,7 @@ class TeamsAdapter(Adapter):
         return replace(message, files=tuple([await _fetched(place, file) for file in message.files]))
 
     async def send(self, place: Place, message: Outbound) -> Sent:
-        body: dict[str, Any] = {"type": "message", "text": _text(message), "textFormat": "markdown"}
+        body: dict[str, object] = {"type": "message", "text": _text(message), "textFormat": "markdown"}
         if message.options:
             body |= {"text": "", "attachments": [cards.question(_text(message), message.options)]}
         elif message.file and message.file.link:

@@ -283,7 +283,7 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         app_scopes = self.app.scopes if self.app else []
         return [scope for scope in self._used.scopes if scope in app_scopes] if self._used else []
 
-    def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: Any) -> None:
+    def save_bearer_token(self, token: dict[str, Any], request: Request, *args: Any, **kwargs: object) -> None:
         if self._grant is None:
             audience = self.audience_of(request)
             self._grant = services.own_grant(request.client, scopes=request.scopes, audience=audience)

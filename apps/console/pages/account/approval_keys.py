@@ -34,7 +34,7 @@ def in_json(view: View) -> View:
     """Answer refusals of the view as JSON, for the page's own script."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def answered(request: HttpRequest, *args: Any, **kwargs: object) -> HttpResponseBase:
         response = view(request, *args, **kwargs)
         refusal: SilasError | None = request.__dict__.get("refusal")
         return JsonResponse(refusal.as_json(), status=refusal.status) if refusal else response

@@ -104,7 +104,7 @@ def save_policy(request: StaffRequest) -> HttpResponseBase:
     return redirect("console-account-channels")
 
 
-def _page(request: StaffRequest, *, status: int = 200, **more: Any) -> HttpResponseBase:
+def _page(request: StaffRequest, *, status: int = 200, **more: object) -> HttpResponseBase:
     context = {"accounts": accounts.accounts_of(request.member.user), "rule": accounts.policy(), **more}
     if request.member.may_administer and "form" not in context:
         context["form"] = CardPolicyForm(initial=_initial())

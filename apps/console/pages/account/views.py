@@ -91,7 +91,7 @@ def _own(view: View, *, on_page: bool = True) -> View:
     """
 
     @wraps(view)
-    def answered(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def answered(request: StaffRequest, *args: Any, **kwargs: object) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
         except SilasError as refusal:
@@ -102,7 +102,7 @@ def _own(view: View, *, on_page: bool = True) -> View:
     staff = staff_view(scoped=False, unfinished=True, on_conflict=_render if on_page else None)(answered)
 
     @wraps(view)
-    def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def guarded(request: StaffRequest, *args: Any, **kwargs: object) -> HttpResponseBase:
         if not request.user.is_superuser or member_of(request.user, request.session) is not None:
             return staff(request, *args, **kwargs)
         logins.seen(request.session)

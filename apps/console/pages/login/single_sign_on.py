@@ -112,5 +112,5 @@ def _back(request: HttpRequest, slug: str) -> str:
     return passkey_origin(request)[1] + reverse("console-company-back", args=[slug])
 
 
-def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpResponseBase:
+def _page(request: HttpRequest, *, status: int = 200, **context: object) -> HttpResponseBase:
     return render(request, "console/company.html", {"next": next_address(request), **context}, status=status)

@@ -37,7 +37,7 @@ class NewAppForm(AppForm):
     confidential = forms.BooleanField(required=False)
 
 
-def _render(request: StaffRequest, refusal: SilasError | None = None, *args: Any, **more: Any) -> HttpResponseBase:
+def _render(request: StaffRequest, refusal: SilasError | None = None, *args: Any, **more: object) -> HttpResponseBase:
     return page(
         request,
         "console/apps.html",

@@ -175,7 +175,7 @@ def to_card(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 
 def _told(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
     """Return only the message about an answer: the page already shows the next card."""
-    words: dict[str, Any] = {"answered": card, "filter": filters.filter_of(request)}
+    words: dict[str, object] = {"answered": card, "filter": filters.filter_of(request)}
     if isinstance(outcome, Card):
         old = queries.get_card(card.pk)
         words |= {"fresh": outcome, "changed": old if old.status == CardStatus.WITHDRAWN else None}
@@ -198,7 +198,7 @@ def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:
     return ""
 
 
-def show(request: StaffRequest, card: Card | None, *, status: int = 200, **context: Any) -> HttpResponseBase:
+def show(request: StaffRequest, card: Card | None, *, status: int = 200, **context: object) -> HttpResponseBase:
     """Render the review page with this card, or with the next one in the queue."""
     queue = _queue(request, card)
     active = card or queue["next_card"]

@@ -38,7 +38,7 @@ class VisitorForm(forms.Form):
     says = _lines(gettext_lazy("An answer must contain"), gettext_lazy("One text per line"))
     never = _lines(gettext_lazy("No answer may contain"), gettext_lazy("One text per line"))
 
-    def __init__(self, sent: Mapping[str, Any] | None = None, *, chatbot: Deployment | None) -> None:
+    def __init__(self, sent: Mapping[str, object] | None = None, *, chatbot: Deployment | None) -> None:
         super().__init__(sent, prefix="visitor")
         self.chatbot = chatbot
 

@@ -104,7 +104,7 @@ def delete(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
     return redirect("console-skills")
 
 
-def _act(request: StaffRequest, draft_id: UUID, action: Callable[[], Any], **typed: Any) -> HttpResponseBase:
+def _act(request: StaffRequest, draft_id: UUID, action: Callable[[], object], **typed: object) -> HttpResponseBase:
     try:
         action()
     except SilasError as caught:

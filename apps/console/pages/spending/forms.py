@@ -106,7 +106,7 @@ class PolicyForm(forms.Form):
     default_output = _rate(_("Output, in US dollars per million tokens"), required=False)
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned: dict[str, object] = super().clean() or self.cleaned_data
         if not self.errors and (cleaned["default_input"] is None) is not (cleaned["default_output"] is None):
             missing = "default_input" if cleaned["default_input"] is None else "default_output"
             self.add_error(missing, _("Enter both prices, or neither."))

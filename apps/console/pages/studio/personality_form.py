@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.utils.translation import gettext_lazy
@@ -44,7 +44,7 @@ class PersonalityForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: Mapping[str, Any] | None = None, *, state: PersonaState | None) -> None:
+    def __init__(self, data: Mapping[str, object] | None = None, *, state: PersonaState | None) -> None:
         axes = rules.axes_of(state.baseline_axes if state else {})
         self.before = {axis: round(axes[axis] * 100) for axis in Axis}
         self.preset_before = Preset(state.active_preset) if state else Preset.OFF
