@@ -55,7 +55,7 @@ class SilasError(Exception):
         """The sentence in the language of the person who reads it now."""
         return str(self.args[0])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"error": {"code": self.code, "message": self.message, "extra": self.extra}}
 
 

@@ -7,7 +7,6 @@ after a try that failed with text already shown, a new try stays silent unless i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from pydantic_ai.messages import (
     PartDeltaEvent,
@@ -20,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_core import from_json
 
 OnDelta = Callable[[str], Awaitable[None]]
-Reader = Callable[[dict[str, Any]], object]
+Reader = Callable[[dict[str, object]], object]
 OUTPUT_TOOL = "final_result"
 
 

@@ -51,7 +51,7 @@ class OnceToolset(WrapperToolset[Any]):
 
     async def call_tool(
         self, name: str, tool_args: dict[str, object], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
+    ) -> object:
         return await self.ledger.once(name, tool_args, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool))
 
 

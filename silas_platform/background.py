@@ -24,7 +24,9 @@ from kernel.ratelimit.concurrency import RENEW_SECONDS
 from llm import agents
 
 _log = logging.getLogger(__name__)
-_Application = Callable[[dict[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]]
+_Application = Callable[
+    [dict[str, object], Callable[..., Awaitable[object]], Callable[..., Awaitable[object]]], Awaitable[None]
+]
 _running: set[asyncio.Task[None]] = set()
 
 

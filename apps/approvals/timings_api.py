@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -29,7 +28,7 @@ from apps.tenants.queries import deployment_by_id
 from kernel.tenancy import tenant_scope
 
 
-def _seconds(help_text: str) -> Any:
+def _seconds(help_text: str) -> serializers.IntegerField:
     return serializers.IntegerField(
         required=False, allow_null=True, min_value=SHORTEST, max_value=LONGEST, help_text=help_text
     )

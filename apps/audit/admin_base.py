@@ -42,7 +42,7 @@ _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 class AmountField(forms.DecimalField):
     """An amount with cents and without further trailing zeros: 20.00, 0.004."""
 
-    def prepare_value(self, value: object) -> Any:
+    def prepare_value(self, value: object) -> object:
         return amount(value) if isinstance(value, Decimal) else value
 
 
@@ -147,12 +147,12 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         """Write nothing, as `log_addition`."""
 
 
-def confirm_action(question: str | Promise) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def confirm_action(question: str | Promise) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Decorate an admin action: ask `question` on a page that lists the rows, and run the action once confirmed."""
 
     def wrap(act: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(act)
-        def confirm(self: Any, request: HttpRequest, queryset: Any) -> Any:
+        def confirm(self: Any, request: HttpRequest, queryset: Any) -> object:
             if request.POST.get("post") == "yes":
                 return act(self, request, queryset)
             chosen = [str(pk) for pk in queryset.values_list("pk", flat=True)]

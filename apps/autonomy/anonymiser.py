@@ -77,7 +77,7 @@ class Anonymiser:
         _map_texts(value, self.read)
         return _map_texts(value, self.hide)
 
-    def restore(self, value: object) -> Any:
+    def restore(self, value: object) -> object:
         """Plain data with the values in the places of our placeholders; others stay as they are."""
         return _map_texts(
             value, lambda text: _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
@@ -120,7 +120,7 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _map_texts(value: object, change: Callable[[str], object]) -> Any:
+def _map_texts(value: object, change: Callable[[str], object]) -> object:
     match value:
         case str():
             return change(value)

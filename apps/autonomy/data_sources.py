@@ -34,7 +34,7 @@ MOST_QUESTIONS, MOST_DOCUMENTS, MOST_STATEMENTS = 8, 5, 8
 MOST_KNOWN = 1000
 _NEWEST = 3
 
-DataSource = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+DataSource = Callable[[Mapping[str, object], Mapping[str, object]], dict[str, object]]
 
 
 def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, object]:
@@ -80,7 +80,7 @@ def _statements(version: DocumentVersion) -> dict[str, object]:
     }
 
 
-def goal_state(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
+def goal_state(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, object]:
     """The result of the goal's last check, and the work that it started."""
     goal_id = _uuid(args.get("goal"))
     cycle = GoalCycle.objects.select_related("spawned").filter(goal_id=goal_id).order_by("-due_at").first()
@@ -91,7 +91,7 @@ def goal_state(args: Mapping[str, object], context: Mapping[str, object]) -> dic
     return {"outcome": cycle.outcome, "checks": checks, "spawned": spawned, "ran_at": cycle.ran_at.isoformat()}
 
 
-def company_memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+def company_memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, object]:
     """What the company remembers about the task's prompt, within the budget of what the task is."""
     session = AutonomousSession.objects.select_related("task").get(pk=context["session"])
     escalates = session.task.escalates_to_id is not None

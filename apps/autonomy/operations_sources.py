@@ -41,7 +41,7 @@ OLD_DOCUMENT, OLD_MEMORY, OLD_PROPOSAL = timedelta(days=365), timedelta(days=180
 REFUND_DAYS = 90
 _LONGEST_ARTICLE = 6000
 
-Source = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+Source = Callable[[Mapping[str, object], Mapping[str, object]], dict[str, object]]
 
 
 def last_run_at(context: Mapping[str, Any]) -> datetime | None:
@@ -177,7 +177,7 @@ def refunds(args: Mapping[str, object], context: Mapping[str, object]) -> dict[s
     return {"refunds": read, "totals": totals, "left": max(rows.count() - len(read), 0)}
 
 
-def document_ages(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
+def document_ages(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, object]:
     """Documents that were not changed for a year, and their sentences about a time that is over."""
     newest = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
     moment, found = now(), []
@@ -198,7 +198,7 @@ def document_ages(args: Mapping[str, object], context: Mapping[str, object]) -> 
     return {"documents": found}
 
 
-def new_articles(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, Any]:
+def new_articles(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, object]:
     """The documents that were added or changed since the last run, with their text, newest first."""
     since = _since(context)
     rows = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")

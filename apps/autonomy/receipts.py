@@ -135,7 +135,7 @@ def _egress(session: AutonomousSession) -> dict[str, object]:
     return {"tier": session.egress, "replaced": replaced}
 
 
-def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
+def _calls(run: GuardedRun | None) -> list[dict[str, object]]:
     if run is None:
         return []
     return [_call(call) for call in ToolCall.objects.filter(run=run).order_by("seq")]

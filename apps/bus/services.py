@@ -330,7 +330,7 @@ def _change(lease: Lease, **values: object) -> None:
         raise LeaseLost
 
 
-def _dead_values(message: QueueMessage, reason: str) -> dict[str, Any]:
+def _dead_values(message: QueueMessage, reason: str) -> dict[str, object]:
     """Values for a message that failed for good. A recurring job is retried after a pause instead."""
     message.attempts += 1
     message.reason = reason[:200]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from apps.events.catalogue import CATALOGUE, MESSAGE_CREATED
 from apps.events.models import Event, EventHead
@@ -26,7 +25,7 @@ def events_after(seq: int, *, until: int | None = None, types: Collection[str] |
     return list(rows.order_by("seq")[:BATCH])
 
 
-def rendered(events: Sequence[Event]) -> list[dict[str, Any]]:
+def rendered(events: Sequence[Event]) -> list[dict[str, object]]:
     """The events as they are sent. What was said is read now, so that a deleted text is not sent."""
     said = {(row.session_id, row.data["seq"]) for row in events if row.type == MESSAGE_CREATED}
     texts: dict[tuple[object, int], str] = {}
@@ -38,7 +37,7 @@ def rendered(events: Sequence[Event]) -> list[dict[str, Any]]:
     return [_rendered(event, texts) for event in events]
 
 
-def _rendered(event: Event, texts: dict[tuple[object, int], str]) -> dict[str, Any]:
+def _rendered(event: Event, texts: dict[tuple[object, int], str]) -> dict[str, object]:
     data = dict(event.data)
     if event.session_id is not None:
         data["session"] = str(event.session_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models import Max, Min
@@ -21,7 +20,7 @@ TEST = "webhook.test"
 MOST_REPLAYED = 1000
 
 
-def content_of(row: Outbox) -> dict[str, Any] | None:
+def content_of(row: Outbox) -> dict[str, object] | None:
     """What is posted for the row: the event as a stream sends it; None when it is no longer kept."""
     if row.event == TEST:
         return {

@@ -128,7 +128,7 @@ class GateForm(forms.Form):
             raise forms.ValidationError(gettext('Settings are an object, such as {"pattern": "..."}.'))
         return config
 
-    def clean_check_expect(self) -> Any:
+    def clean_check_expect(self) -> object:
         return _parse_json(self.cleaned_data["check_expect"])
 
     def clean(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _values(cleaned: Mapping[str, object]) -> dict[str, Any]:
     return values
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str) -> object:
     """Parse JSON; NaN and infinities are refused. Raises `ValidationError`."""
     if not text.strip():
         return None

@@ -116,7 +116,7 @@ def _required(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     return Answer(GateAction.REQUIRE_APPROVAL, GateCode.KEYWORD_MISSING, stored_text("A required keyword is missing"))
 
 
-_CHECKS: Sequence[Callable[[Mapping[str, Any], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
+_CHECKS: Sequence[Callable[[Mapping[str, object], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
 
 
 def _contains(text: str, words: Sequence[str], config: Mapping[str, object], search: Search) -> bool:

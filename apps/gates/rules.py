@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     action: GateAction
     code: GateCode
     reason: str = ""
-    changed: Any = None
+    changed: object = None
 
 
 class FileFacts(NamedTuple):
@@ -225,7 +225,7 @@ def split_mutations(changes: Mapping[str, object]) -> tuple[dict[str, object], t
     return kept, tuple(sorted(name if _KEY.fullmatch(name) else "unspeakable" for name in dropped))
 
 
-def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, object]:
     """Apply changes: `tool_args` are merged shallowly, `response` and `message` are replaced (contract silas 6)."""
     merged = {**context, **changes}
     if "tool_args" in changes:
@@ -233,7 +233,7 @@ def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def lookup(context: Mapping[str, object], name: str) -> Any:
+def lookup(context: Mapping[str, object], name: str) -> object:
     """The value that a gate names: from the tool's arguments, then from script values, then from the context.
     `tool_name` is never taken from the arguments, because a model chooses those."""
     if name == "tool_name":

@@ -6,7 +6,6 @@ redacted and the turn continues; otherwise they block (spec 5.5.1). Called by `p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from apps.gates import rules
 from apps.gates.detectors.catalogue import InvalidSetting, detect, is_fixing, threshold
@@ -15,7 +14,7 @@ from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateAction, GateCode
 from apps.gates.rules import Answer
 
-Judge = Callable[[str, str, Mapping[str, Any], Spellings], tuple[bool, Detection]]
+Judge = Callable[[str, str, Mapping[str, object], Spellings], tuple[bool, Detection]]
 
 
 def judge_text(

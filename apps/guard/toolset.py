@@ -34,7 +34,7 @@ from kernel.provenance import Source, Sources
 MAX_RESULT_CHARS = 50_000
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
-Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
+Observer = Callable[[str, Mapping[str, object], CallOutcome], None]
 
 
 @dataclass
@@ -80,7 +80,7 @@ class GuardedToolset(AbstractToolset[Any]):
 
     async def call_tool(
         self, name: str, tool_args: dict[str, object], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
+    ) -> object:
         offered = self._by_name.get(name)
         if offered is None:
             code = RefusalCode.TOOL_NOT_GRANTED
@@ -130,7 +130,7 @@ class GuardedToolset(AbstractToolset[Any]):
         )
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=1, args_validator=_ARGUMENTS)
 
-    def _result_for_model(self, outcome: CallOutcome) -> Any:
+    def _result_for_model(self, outcome: CallOutcome) -> object:
         """Return the outcome as the model reads it. Where a person can still approve, the run is paused instead."""
         match outcome:
             case Done(value=value):

@@ -178,6 +178,6 @@ def _answer(rule: InboxRule) -> Any:
     return InboxRuleAnswer(_shown(rule, Names(), Subjects())).data
 
 
-def _shown(rule: InboxRule, names: Names, subjects: Subjects) -> dict[str, Any]:
+def _shown(rule: InboxRule, names: Names, subjects: Subjects) -> dict[str, object]:
     facts = {"id": rule.pk, "version": rule.version, "problem": inbox_rules.problem_of(rule, names, subjects)}
     return facts | asdict(inbox_rules.fields_of(rule))

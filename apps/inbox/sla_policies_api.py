@@ -165,5 +165,5 @@ def _answer(policy: SlaPolicy) -> Any:
     return SlaPolicyAnswer(_shown(policy)).data
 
 
-def _shown(policy: SlaPolicy) -> dict[str, Any]:
+def _shown(policy: SlaPolicy) -> dict[str, object]:
     return {"id": policy.pk} | asdict(sla_policies.fields_of(policy))

@@ -109,7 +109,7 @@ class ChannelMessage(TenantModel):
     seq: models.PositiveBigIntegerField[int | None, int | None] = models.PositiveBigIntegerField(null=True)
     problem = models.CharField(max_length=60, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
-    held: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    held: models.JSONField[dict[str, object] | None, dict[str, object] | None] = models.JSONField(null=True)
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
 

@@ -146,7 +146,7 @@ def _in_database(step: Callable[[Deployment, dict[str, object]], object]) -> Cal
     return answer
 
 
-async def _search(caller: Caller, deployment: Deployment, asked: dict[str, Any]) -> Any:
+async def _search(caller: Caller, deployment: Deployment, asked: dict[str, Any]) -> object:
     if asked["level"] != PUBLIC:
         authorize(caller, scope=KeyScope.KNOWLEDGE_READ, roles=roles_with(Capability.DECIDE))
     tried = await search_question(caller.tenant_id, deployment.pk, asked["question"], level=asked["level"])
@@ -164,14 +164,14 @@ async def _search(caller: Caller, deployment: Deployment, asked: dict[str, Any])
     return {"passages": passages, "answers": tried.answers}
 
 
-def _list_conversations(deployment: Deployment, asked: dict[str, Any]) -> Any:
+def _list_conversations(deployment: Deployment, asked: dict[str, Any]) -> object:
     shown = SHOWN_AS[DeskStatus(asked["state"])] if "state" in asked else Shown.ANY
     wanted = inbox.Asked(shown=shown, deployment=deployment.pk, words=asked["search"], before=asked["before"])
     page = inbox.conversations(wanted, None, limit=asked["limit"])
     return {"conversations": ConversationAnswer(page.rows, many=True).data, "next": page.older}
 
 
-def _read_conversation(deployment: Deployment, asked: dict[str, Any]) -> Any:
+def _read_conversation(deployment: Deployment, asked: dict[str, Any]) -> object:
     listed, limit = inbox.conversation(asked["id"]), asked["limit"]
     _require_own(listed.session.deployment_id, deployment)
     rows = chronicle_after(listed.session.pk, asked["after_seq"], limit=limit + 1)
@@ -181,14 +181,14 @@ def _read_conversation(deployment: Deployment, asked: dict[str, Any]) -> Any:
     return {"conversation": ConversationAnswer(listed).data, "messages": messages, "next_after_seq": following}
 
 
-def _list_cards(deployment: Deployment, asked: dict[str, Any]) -> Any:
+def _list_cards(deployment: Deployment, asked: dict[str, Any]) -> object:
     state = CardStatus(asked["state"]) if "state" in asked else None
     chosen = approvals.CardFilter(state=state, deployment=deployment.pk)
     rows, following = approvals.list_cards(chosen, before=asked["before"], limit=asked["limit"])
     return {"cards": CardLine(rows, many=True).data, "next": following}
 
 
-def _read_card(deployment: Deployment, asked: dict[str, Any]) -> Any:
+def _read_card(deployment: Deployment, asked: dict[str, Any]) -> object:
     card = approvals.get_card(asked["id"])
     _require_own(card.deployment_id, deployment)
     return card_detail(card)

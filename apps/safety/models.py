@@ -152,7 +152,7 @@ class Hold(TenantModel):
     used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     mailed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     pushed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
-    proofs: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    proofs: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict)
     token_hashed = models.CharField(max_length=64, blank=True)
     token_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     token_used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

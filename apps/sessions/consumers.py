@@ -363,7 +363,7 @@ def _browser_languages(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     return [tag.partition(";")[0].strip() for tag in accepted.split(",")]
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> object:
     try:
         raw = json.loads(text)
     # Deeply nested JSON exhausts the parser's stack.

@@ -63,7 +63,7 @@ def _messages(sender: Sender) -> QuerySet[ChronicleEntry]:
     return rows
 
 
-def _just_before() -> QuerySet[ChronicleEntry, Any]:
+def _just_before() -> QuerySet[ChronicleEntry, object]:
     earlier = _messages(Sender.VISITOR).filter(session_id=OuterRef("session_id"), seq__lt=OuterRef("seq"))
     return earlier.order_by("-seq").values("text")[:CLAIM_MESSAGES]
 

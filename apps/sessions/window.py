@@ -121,7 +121,7 @@ def _tools(state: TurnState) -> tuple[list[dict[str, object]], list[dict[str, ob
     return told, [_tool("tool", tool) | full for tool in islice(reach, RECORDED_EVICTIONS)]
 
 
-def _skills(state: TurnState) -> list[dict[str, Any]]:
+def _skills(state: TurnState) -> list[dict[str, object]]:
     """What the proxy was told of the skills, and whose instructions the planner read."""
     return [
         {

@@ -49,7 +49,7 @@ class Scenario(TenantModel):
     secrets = models.TextField(blank=True)
     player = models.CharField(max_length=8, choices=Player.choices, default=Player.SCRIPT)
     lines: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
-    checks: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+    checks: models.JSONField[list[dict[str, object]], list[dict[str, object]]] = models.JSONField(default=list)
     model = models.CharField(max_length=120, blank=True)
     most_turns = models.PositiveSmallIntegerField(default=6)
     reviewer = models.CharField(max_length=8, choices=Reviewer.choices, default=Reviewer.NONE)
@@ -84,7 +84,7 @@ class SimulationRun(TenantModel):
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
     suite = models.ForeignKey(SimulationSuite, on_delete=models.PROTECT, related_name="runs")
-    overrides: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    overrides: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict)
     snapshot = models.CharField(max_length=64, blank=True)
     status = models.CharField(max_length=8, choices=RunStatus.choices, default=RunStatus.QUEUED)
     reason = models.CharField(max_length=80, blank=True)

@@ -7,7 +7,7 @@ tool that needs one does not run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from apps.guard.schemas import CallContext, CallFailed
@@ -63,7 +63,7 @@ def store_credentials(ctx: CallContext, account: UUID, secret: bytes) -> None:
 Shelf = Callable[[CallContext], Mapping[str, bytes]]
 # Carries out the change that this very call was approved for, and returns its result. Blocking, outside of any
 # transaction. Raises `CallFailed`.
-Editor = Callable[[CallContext], dict[str, Any]]
+Editor = Callable[[CallContext], dict[str, object]]
 
 
 class Library(NamedTuple):

@@ -212,7 +212,7 @@ def undo_args(tool: ToolSpec, args: Mapping[str, object], answer: Mapping[str, o
     return None if any(value is None for value in values.values()) else values
 
 
-def _undo_value(value: object, args: Mapping[str, object], answer: Mapping[str, object]) -> Any:
+def _undo_value(value: object, args: Mapping[str, object], answer: Mapping[str, object]) -> object:
     if not isinstance(value, str) or not value.startswith("$"):
         return value
     if value.startswith("$answer."):

@@ -209,7 +209,7 @@ def change_deployment(deployment: Deployment, *, actor: str = "system", **change
     return deployment
 
 
-def _audit_value(name: str, value: Any) -> Any:
+def _audit_value(name: str, value: Any) -> object:
     """A setting in the form that the audit log accepts, which refuses prose: spans joined by a plus, free text as a
     digest."""
     if name == "opening_hours":

@@ -8,7 +8,6 @@ untrusted: it is cleaned, cut, stripped of our own secret, and marked `external`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from jsonschema import Draft202012Validator
 
@@ -60,7 +59,7 @@ def format_reply(reply: Reply, server: str, secret: str) -> dict[str, object]:
     return value
 
 
-def _clean_data(data: object, secret: str) -> Any:
+def _clean_data(data: object, secret: str) -> object:
     """Return structured content, which is used where there is no text; None when it is too large."""
     if len(str(data)) > rules.MOST_READ_CHARS:
         return None

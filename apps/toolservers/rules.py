@@ -198,7 +198,7 @@ def one_line(text: str, most: int) -> str:
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
-def clean_value(value: object, depth: int = 0) -> Any:
+def clean_value(value: object, depth: int = 0) -> object:
     """Clean every text in a value; what is nested too deep is left out."""
     if depth > DEEPEST:
         return None
@@ -226,7 +226,7 @@ def _encodings(secret: str) -> tuple[str, ...]:
     return (secret, secret[::-1], quote(secret, safe=""), *packed, *(text.rstrip("=") for text in packed), raw.hex())
 
 
-def redact_value(secret: str, value: object) -> Any:
+def redact_value(secret: str, value: object) -> object:
     if isinstance(value, str):
         return redact(secret, value)
     if isinstance(value, Mapping):

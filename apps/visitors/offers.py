@@ -43,7 +43,7 @@ FIELDS = (
 # Of which endings files are, by the group that takes them.
 ENDINGS = {group: [end for kind in KINDS.values() if kind.group == group for end in kind.endings] for group in GROUPS}
 _TEXTS = {"consent_text", "consent_link"}
-OffersReader = Callable[[UUID], Mapping[str, Any]]
+OffersReader = Callable[[UUID], Mapping[str, object]]
 _more_offers: list[OffersReader] = []
 
 
@@ -197,5 +197,5 @@ def _required(rows: Sequence[FormQuestion]) -> int:
     return sum(row.required for row in rows)
 
 
-def _told(name: str, value: object) -> Any:
+def _told(name: str, value: object) -> object:
     return sha256_hex(str(value))[:16] if name in _TEXTS and value else value

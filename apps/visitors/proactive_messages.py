@@ -129,5 +129,5 @@ def _record(deployment_id: UUID, *, actor: str, data: dict[str, object]) -> None
     record(AuditEvent.OFFERS_CHANGED, actor=actor, subject=f"deployment:{deployment_id}", data=data)
 
 
-def _told(name: str, value: object) -> Any:
+def _told(name: str, value: object) -> object:
     return sha256_hex(str(value))[:16] if name in _TEXTS and value else value

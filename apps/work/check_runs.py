@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from apps.bus.deliveries import Delivery
@@ -29,7 +28,7 @@ from kernel.clock import now
 from kernel.tenancy import in_scope
 from kernel.tracing import SpanName
 
-_CheckResults = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
+_CheckResults = tuple[VerificationReport, Sequence[Mapping[str, object]]]
 
 
 async def run_project_checks(delivery: Delivery) -> None:

@@ -112,7 +112,7 @@ def _withdraw_pauses(item_id: UUID, payload: Mapping[str, object], trace_id: str
 
 
 # What each event of `system_event` does: with the item or goal, the message's payload and trace.
-_EVENTS: dict[str, Callable[[UUID, Mapping[str, Any], str], None]] = {
+_EVENTS: dict[str, Callable[[UUID, Mapping[str, object], str], None]] = {
     outbox.ASK: _open_card,
     outbox.ASK_AGAIN: _open_fresh_card,
     outbox.REVIEW: _open_gate_card,

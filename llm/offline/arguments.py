@@ -121,7 +121,7 @@ def question(tool: ToolBrief, name: str) -> str:
     return tool.ask.get(name) or f"What is the {label(tool, name)}?"
 
 
-def _find_value(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str, today: str) -> Any | None:
+def _find_value(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str, today: str) -> object | None:
     match kind_of(name, schema):
         case Kind.CHOICE:
             return values.find_choice(text, schema["enum"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 _LENGTH = 1500
 _ROWS = 5
@@ -26,7 +25,7 @@ def failure_of(result: object) -> str | None:
     return None
 
 
-def _decode(result: object) -> Any:
+def _decode(result: object) -> object:
     """A tool may hand its JSON over as text."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:

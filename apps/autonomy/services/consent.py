@@ -5,7 +5,6 @@ Withdrawing consent does not stop what runs; a running session can always be hal
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -105,7 +104,7 @@ def _locked_settings() -> AutonomySettings:
         return _locked_settings()
 
 
-def _validated(name: str, value: object) -> Any:
+def _validated(name: str, value: object) -> object:
     if name == "enabled" and isinstance(value, bool):
         return value
     if name == "egress" and value in Egress.values:

@@ -8,7 +8,6 @@ stopped analysis has seen, are not paid for again; what was used counts.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
@@ -94,7 +93,7 @@ def payload_for(session: AutonomousSession) -> dict[str, object] | None:
     }
 
 
-def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
+def _used(run: GuardedRun, session: AutonomousSession, name: str) -> object:
     """What this session has used, including reservations for calls whose result is unknown."""
     match name:
         case "cost_usd":

@@ -27,7 +27,7 @@ _MOST_SECONDS = 3600
 WEBHOOK_ATTEMPTS = 13
 _MOST_WEBHOOK_SECONDS = 6 * 3600
 
-Content = Callable[[Outbox], Mapping[str, Any] | None]
+Content = Callable[[Outbox], Mapping[str, object] | None]
 _content: list[Content] = []
 
 
@@ -69,7 +69,7 @@ def register_content(content: Content) -> None:
     _content.append(content)
 
 
-def content_of(row: Outbox) -> Mapping[str, Any] | None:
+def content_of(row: Outbox) -> Mapping[str, object] | None:
     return _content[0](row)
 
 

@@ -154,7 +154,7 @@ def shown(value: object) -> str:
 
 
 @register.filter
-def pairs(values: object) -> list[tuple[str, Any]]:
+def pairs(values: object) -> list[tuple[str, object]]:
     """The items of a mapping, even if it has a key named `items`."""
     return list(values.items()) if isinstance(values, Mapping) else []
 

@@ -65,7 +65,7 @@ class Provider(ABC):
         return not (self.asks_model or self.reads_files)
 
 
-def extract_value(gate: GateSpec, context: Mapping[str, object]) -> Any:
+def extract_value(gate: GateSpec, context: Mapping[str, object]) -> object:
     """The variable that the gate names, or the text of its trigger."""
     if gate.extract:
         return rules.lookup(context, gate.extract)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from django.db import connection
 from opentelemetry import metrics
@@ -179,7 +178,7 @@ async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Map
     return Done(result.value, charged, admitted.call_id)
 
 
-def _in_thread(handler: Callable[[CallContext], object], context: CallContext) -> Any:
+def _in_thread(handler: Callable[[CallContext], object], context: CallContext) -> object:
     try:
         return handler(context)
     finally:

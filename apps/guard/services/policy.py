@@ -6,7 +6,6 @@ One row for a company (`SpendingPolicy`). Inside a tenant scope.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from apps.audit.row_changes import change_fields
 from apps.guard.models import SpendingPolicy
@@ -16,13 +15,13 @@ from apps.tenants.models import User
 FIELDS = ("on_limit", "visitor_daily_usd", "default_input", "default_output")
 
 
-def spending_policy(*, lock: bool = False) -> dict[str, Any]:
+def spending_policy(*, lock: bool = False) -> dict[str, object]:
     """The company's own policy, or the defaults. `lock`: until it is changed in the same transaction."""
     row = _locked() if lock else SpendingPolicy.objects.first() or SpendingPolicy()
     return {name: getattr(row, name) for name in FIELDS}
 
 
-def change_spending_policy(changes: Mapping[str, object], *, actor: str, user: User | None = None) -> dict[str, Any]:
+def change_spending_policy(changes: Mapping[str, object], *, actor: str, user: User | None = None) -> dict[str, object]:
     """Set the named fields and return all; runs follow them from now on.
 
     Raises `SilasError`: `invalid` 400 for a wrong value, `forbidden_role` for a `user` who is no owner.

@@ -301,7 +301,7 @@ def _is_metas(url: str) -> bool:
 # -- out ---------------------------------------------------------------------------------------------------------------
 
 
-def _parts(message: Outbound, most: int) -> list[dict[str, Any]]:
+def _parts(message: Outbound, most: int) -> list[dict[str, object]]:
     """A text in pieces; its options at the last one, as buttons, as a list or as lines."""
     text, options = whole_text(message), message.options
     if not options or not _are_pressable(options):
@@ -341,7 +341,7 @@ def _list(options: Sequence[OutboundOption]) -> dict[str, object]:
     return {"type": "list", "action": {"button": gettext("Choose")[:_BUTTON], "sections": [{"rows": rows}]}}
 
 
-async def _file_part(place: Place, message: Outbound) -> dict[str, Any]:
+async def _file_part(place: Place, message: Outbound) -> dict[str, object]:
     file = message.file
     assert file is not None
     url = f"{_base()}/{place.settings['phone_number_id']}/media"

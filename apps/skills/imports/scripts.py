@@ -202,7 +202,7 @@ def _limits_of(options: Mapping[str, ast.expr], *, is_option: bool, is_boolean: 
     return limits
 
 
-def _constant(node: ast.expr | None) -> Any:
+def _constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 

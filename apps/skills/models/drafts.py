@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.db import models
@@ -43,7 +43,7 @@ class DraftRevision(TenantModel):
     files: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField()
     written_by = models.CharField(max_length=120)
     problems: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
-    tested: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    tested: models.JSONField[dict[str, object] | None, dict[str, object] | None] = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     draft_id: UUID

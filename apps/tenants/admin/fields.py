@@ -20,7 +20,7 @@ class LinesField(forms.CharField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=False, widget=forms.Textarea(attrs={"rows": 4, "cols": 60}), **kwargs)
 
-    def prepare_value(self, value: object) -> Any:
+    def prepare_value(self, value: object) -> object:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
     def to_python(self, value: object) -> Any:
@@ -51,7 +51,7 @@ class _PartsWidget(forms.MultiWidget):
     def decompress(self, value: object) -> list[object]:
         return [value.get(name, "") if isinstance(value, dict) else "" for name in self.parts]
 
-    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, object]:
         context = super().get_context(name, value, attrs)
         for part, label in zip(context["widget"]["subwidgets"], self.parts.values(), strict=True):
             part["label"] = label

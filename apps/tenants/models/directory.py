@@ -328,7 +328,7 @@ class MessageKey(TenantModel):
         return self.key_id
 
 
-def _limit(help_text: str) -> Any:
+def _limit(help_text: str) -> models.PositiveIntegerField[int | None, int | None]:
     return models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)], help_text=help_text)
 
 

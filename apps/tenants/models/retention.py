@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -15,7 +15,7 @@ MOST_DAYS = 3650
 _PARTS = ("conversation_days", "memory_days", "message_days", "skill_days")
 
 
-def _days(title: str, help_text: str) -> Any:
+def _days(title: str, help_text: str) -> models.PositiveSmallIntegerField[int | None, int | None]:
     bounds = [MinValueValidator(1), MaxValueValidator(MOST_DAYS)]
     return models.PositiveSmallIntegerField(title, null=True, blank=True, validators=bounds, help_text=help_text)
 

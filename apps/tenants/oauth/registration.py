@@ -7,7 +7,6 @@ of other kinds is ignored; what is registered instead of what was asked for is i
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from apps.tenants.models import OAuthApp
 from apps.tenants.oauth import services
@@ -27,7 +26,7 @@ class RefusedRegistration(Exception):
         self.error, self.description = error, description
 
 
-def register(body: bytes) -> dict[str, Any]:
+def register(body: bytes) -> dict[str, object]:
     """Register the app that a request describes, in the scope of its tenant; returns what is registered. Raises
     `RefusedRegistration`."""
     asked = _asked(body)

@@ -126,7 +126,7 @@ def _selection(card: Card, args: Mapping[str, object]) -> tuple[str, AnswerDetai
 _EDITED = {CardKind.DRAFT_REVIEW: _rewording, CardKind.BATCH_REVIEW: _selection}
 
 
-def _calls(calls: object) -> list[dict[str, Any]]:
+def _calls(calls: object) -> list[dict[str, object]]:
     if not isinstance(calls, list) or not all(
         isinstance(call, dict) and isinstance(call.get("tool"), str) and isinstance(call.get("args"), dict)
         for call in calls

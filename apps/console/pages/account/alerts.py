@@ -151,11 +151,11 @@ def _page(
     return page(request, "console/alerts.html", at="account", status=status, **context)
 
 
-def _alerts_in(choice: AlertChoice | None) -> dict[str, Any]:
+def _alerts_in(choice: AlertChoice | None) -> dict[str, object]:
     return {"way": choice.way, "minutes": choice.minutes} if choice else {"way": AlertWay.OFF, "minutes": 10}
 
 
-def _notices_in(choice: AlertChoice | None) -> dict[str, Any]:
+def _notices_in(choice: AlertChoice | None) -> dict[str, object]:
     if choice is None:
         return {"days": list(EVERY_DAY)}
     quiet = QuietHours.from_json(choice.quiet_hours) if choice.quiet_hours else None

@@ -313,7 +313,7 @@ def initial_settings() -> dict[str, object]:
     return {**{name: getattr(row, name) for name in names}, **row.limits}
 
 
-def _route(cleaned: dict[str, Any]) -> dict[str, Any]:
+def _route(cleaned: dict[str, Any]) -> dict[str, object]:
     match RouteKind(cleaned["route"]):
         case RouteKind.NOTIFY:
             return {"kind": "notify", "email": cleaned["email"], "webhook": cleaned["webhook"]}

@@ -195,7 +195,7 @@ def _values(request: StaffRequest, adapter: ports.Adapter) -> dict[str, str]:
 
 def _fields(
     adapter: ports.Adapter, given: Mapping[str, Any], refusal: SilasError | None, *, stored: bool
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The fields of the form with their values and problems; secrets are never filled in."""
     problems = refusal.extra.get("fields", {}) if refusal else {}
     return [
@@ -259,7 +259,7 @@ def _render(
     )
 
 
-def _problem(code: str) -> Any:
+def _problem(code: str) -> object:
     """The sentence for a problem's code; the code itself for a provider's own."""
     return PROBLEMS.get(code, code)
 

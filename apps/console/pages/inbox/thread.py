@@ -65,7 +65,7 @@ class Line:
     face: str
     who: str
     text: str
-    citations: tuple[dict[str, Any], ...] = ()
+    citations: tuple[dict[str, object], ...] = ()
     turn: int = 0
     release: int = 0
     file: dict[str, Any] | None = None

@@ -155,7 +155,7 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
     return page(request, "console/inbox.html", at="inbox", **context)
 
 
-def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
+def _list(request: StaffRequest, query: desk.Asked) -> dict[str, object]:
     user = request.member.user
     counts, listed = desk.counts(user, query), desk.conversations(query, user)
     return {
@@ -237,7 +237,7 @@ def _viewers(opened: ChatSession, teammates: list[User]) -> list[User]:
     return viewers.viewers_of(opened.tenant_id, opened.pk, teammates)
 
 
-def _visitor_extras(opened: ChatSession) -> dict[str, Any]:
+def _visitor_extras(opened: ChatSession) -> dict[str, object]:
     """Return the visitor's files, form answers, consents and rating."""
     return {
         "files": {str(file_id) for file_id in files.kept_in(opened.pk)},

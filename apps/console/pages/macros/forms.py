@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from django.http import QueryDict
 
@@ -36,7 +35,7 @@ def step_groups(without: Collection[str] = ()) -> list[tuple[str, list[tuple[str
     return [group for group in chosen if group[1]]
 
 
-def shown_step(step: Mapping[str, str]) -> dict[str, Any]:
+def shown_step(step: Mapping[str, str]) -> dict[str, object]:
     """A step as its row of the form has it."""
     known = {value for _, options in step_groups() for value, _ in options}
     if not step.get("do"):

@@ -166,7 +166,7 @@ def _calls(request: StaffRequest, card: Card) -> list[dict[str, Any]]:
     ]
 
 
-def _parse(request: StaffRequest, field: str, name: str, old: object) -> Any:
+def _parse(request: StaffRequest, field: str, name: str, old: object) -> object:
     """Return the new value. Raises `SilasError`: `edit_refused` 409 for text that is no JSON value."""
     text = request.POST.get(field)
     if text is None:

@@ -234,7 +234,7 @@ def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     }
 
 
-def card_face(card: Card, *, reads_documents: bool) -> dict[str, Any]:
+def card_face(card: Card, *, reads_documents: bool) -> dict[str, object]:
     """Return what `_card_face.html` shows beside the card itself. `reads_documents`: to a member who may open the pages
     of documents."""
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -21,7 +20,7 @@ def address_of(view: SavedView) -> str:
     return f"{place}?{query}" if query else place
 
 
-def views_menu(request: StaffRequest, page: ViewPage, parameters: Mapping[str, str]) -> dict[str, Any]:
+def views_menu(request: StaffRequest, page: ViewPage, parameters: Mapping[str, str]) -> dict[str, object]:
     """Return what `_saved_views.html` shows on a page whose filter is `parameters`."""
     views = saved_views.views_for(request.member.user, page)
     return {

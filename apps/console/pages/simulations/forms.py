@@ -52,7 +52,7 @@ class VisitorForm(forms.Form):
             self.add_error("says", _("Say what an answer must contain, or must not. The conversation is judged by it."))
         return sent
 
-    def as_scenario(self) -> dict[str, Any]:
+    def as_scenario(self) -> dict[str, object]:
         sent = self.cleaned_data
         words = {kind: _split(sent[kind]) for kind in ("says", "never")}
         return {

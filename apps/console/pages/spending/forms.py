@@ -113,12 +113,12 @@ class PolicyForm(forms.Form):
         return cleaned
 
 
-def price_in_fields(price: ModelPrice) -> dict[str, Any]:
+def price_in_fields(price: ModelPrice) -> dict[str, object]:
     """The initial values of the form."""
     return amounts_in_fields({"model": price.model, **{name: getattr(price, name) for name in RATE_FIELDS}})
 
 
-def amounts_in_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+def amounts_in_fields(values: Mapping[str, Any]) -> dict[str, object]:
     """The values with their amounts as people write them, without the zeros that the columns keep."""
     return {
         name: f"{value.normalize():f}" if isinstance(value, Decimal) else value
