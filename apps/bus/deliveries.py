@@ -142,7 +142,7 @@ async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
 
 
 async def _deliver(tenant_id: UUID, lease: Lease, seconds: float, span: ActiveSpan) -> None:
-    async def end(step: Callable[..., None], **reason: str) -> None:
+    async def end(step: Callable[..., object], **reason: str) -> None:
         """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
         with suppress(LeaseLost, DatabaseError):
             # No longer than the lease lasts: after that another process may have the message.

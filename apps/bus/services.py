@@ -54,6 +54,14 @@ _SCHEDULE = f"""{_INSERT} DO UPDATE SET
     WHERE bus_queuemessage.state <> 'leased'
     RETURNING position, created_at, available_at
 """
+# Only a leased message has `leased_until` (a constraint).
+_ACK = f"""
+    UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
+    WHERE tenant_id = %s AND id = %s AND fence = %s AND leased_until IS NOT NULL
+    RETURNING EXISTS (SELECT FROM bus_queuemessage other WHERE other.tenant_id = bus_queuemessage.tenant_id
+        AND other.queue = bus_queuemessage.queue AND other.scope_id = bus_queuemessage.scope_id
+        AND other.id <> bus_queuemessage.id AND other.state IN ({", ".join(f"'{state.value}'" for state in LIVE)}))
+"""  # noqa: S608  (our own words)
 _EXTRAS = {"plan_markdown", "approval_token", "constraints"}
 _ERROR_HEADERS = ("error_code", "retryable", "origin_agent", "attempt_number")
 _PLAIN = set(Message.model_fields) - _EXTRAS - {"error_code", "origin_agent"}
@@ -223,10 +231,17 @@ def heartbeat(lease: Lease, seconds: float = 120) -> None:
     telemetry.renewed(lease.message)
 
 
-def ack(lease: Lease) -> None:
-    """Finish the message. Raises `LeaseLost` for a former holder, which rolls the caller's transaction back."""
-    _change(lease, state=State.ACKED, leased_until=None, finished_at=Now())
-    telemetry.done(lease.message, lease.held_for)
+def ack(lease: Lease) -> bool:
+    """Finish the message; returns whether others of its scope are unfinished. Raises `LeaseLost` for a former holder,
+    which rolls the caller's transaction back."""
+    message = lease.message
+    with connection.cursor() as cursor:
+        cursor.execute(_ACK, [current_tenant_id(), message.pk, lease.fence])
+        held = cursor.fetchone()
+    if held is None:
+        raise LeaseLost
+    telemetry.done(message, lease.held_for)
+    return bool(held[0])
 
 
 def nack(lease: Lease, *, reason: str) -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid5
+
+from django.db.models import QuerySet
 
 from apps.bus.enums import Kind
 from apps.bus.services import enqueue
@@ -17,6 +20,7 @@ from apps.inbox.models import DeskState, InboxRule
 from apps.inbox.staff import RuleClient, Staff
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
+from kernel.tenancy import built_once
 
 # So many conversations that wait already get a rule that is activated.
 WAITING_ALREADY = 500
@@ -68,9 +72,14 @@ def enqueue_for_waiting(minutes: int) -> None:
 def _active() -> dict[str, list[int]]:
     """The triggers that active rules have, with their minutes."""
     active: dict[str, list[int]] = {}
-    for trigger, minutes in InboxRule.objects.filter(is_active=True).values_list("trigger", "minutes").order_by():
+    for trigger, minutes in _active_rules.columns().value:
         active.setdefault(trigger, []).append(minutes)
     return active
+
+
+@built_once
+def _active_rules() -> QuerySet[InboxRule, Any]:
+    return InboxRule.objects.filter(is_active=True).values_list("trigger", "minutes").order_by()
 
 
 def _wrote_before(entry: ChronicleEntry) -> bool:

@@ -8,7 +8,7 @@ read yet, so that one that was lost costs nothing. An entity belongs to the scop
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from apps.memory.models import MemoryEntity, MemoryItem, MemoryRelation, may_be_
 from apps.memory.schemas import Scope
 from kernel.clock import now
 from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id, in_scope
+from kernel.tenancy import Read, built_once, current_tenant_id, in_scope
 
 BATCH = 100
 # How many relations of one scope a question reaches, the newest; how many steps it follows causes and names.
@@ -151,10 +151,22 @@ def facts(scopes: Iterable[Scope], *, about: str = "", at: datetime | None = Non
     return true_at(map(_fact, rows), at or now())
 
 
-def _relations(scopes: Iterable[Scope]) -> QuerySet[MemoryRelation]:
+def newest_relations(scopes: Iterable[Scope]) -> Read[list[MemoryRelation]]:
+    """What `rank_by_entity` ranks."""
+    return _newest_relations.rows([str(scope) for scope in scopes], now())
+
+
+@built_once
+def _newest_relations(scopes: list[str], at: datetime) -> QuerySet[MemoryRelation]:
+    return _relations(scopes, at)[:REACH]
+
+
+def _relations(scopes: Iterable[Scope | str], at: datetime | None = None) -> QuerySet[MemoryRelation]:
     """The newest relations of memories in these scopes that are recalled by themselves, not expired, not archived."""
     rows: QuerySet[MemoryRelation] = MemoryRelation.objects.filter(
-        may_be_recalled("memory__"), memory__scope__in=[str(scope) for scope in scopes], memory__tier=Tier.ACTIVE
+        may_be_recalled("memory__", at=at),
+        memory__scope__in=[str(scope) if isinstance(scope, Scope) else scope for scope in scopes],
+        memory__tier=Tier.ACTIVE,
     )
     related = rows.select_related("subject", "object", "memory").defer("memory__embedding", "memory__words")
     return related.order_by("-created_at", "-pk")
@@ -175,13 +187,13 @@ def _fact(relation: MemoryRelation) -> Fact:
     )
 
 
-def rank_by_entity(scopes: Iterable[Scope], question: str) -> list[UUID]:
-    """Memories about what a question names, best first: what it asks for, what is true now, the newest.
+def rank_by_entity(rows: Sequence[MemoryRelation], question: str) -> list[UUID]:
+    """The memories of these relations about what a question names, best first: what it asks for, what is true now, the
+    newest.
 
     One step further: what is said of that which those memories name. Of the customer themselves, who is meant by nearly
     every question, only what the question asks for.
     """
-    rows = list(_relations(scopes)[:REACH])
     asked = f" {_plain(question)} "
     known = {row.subject for row in rows} | {row.object for row in rows if row.object}
     named = {entity.pk for entity in known if entity.kind != EntityKind.EVENT and _is_named(entity, asked)}

@@ -3,6 +3,7 @@ said, and nothing external is ever trusted (constraints and a trigger)."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -30,9 +31,10 @@ from llm.embedding import DIMENSIONS
 from llm.enums import MemoryType
 
 
-def may_be_recalled(prefix: str = "") -> Q:
-    """The condition of memories that may be recalled now: neither archived nor expired. `prefix` leads to them."""
-    lasts = Q(**{f"{prefix}valid_until__isnull": True}) | Q(**{f"{prefix}valid_until__gt": now()})
+def may_be_recalled(prefix: str = "", *, at: datetime | None = None) -> Q:
+    """The condition of memories that may be recalled now, or `at` a time: neither archived nor expired. `prefix` leads
+    to them."""
+    lasts = Q(**{f"{prefix}valid_until__isnull": True}) | Q(**{f"{prefix}valid_until__gt": at or now()})
     return lasts & Q(**{f"{prefix}archived_at__isnull": True})
 
 

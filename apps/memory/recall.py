@@ -6,6 +6,8 @@ Every query names its scopes; without one nothing is found. Callers never pass a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,8 +21,10 @@ from apps.memory import facts, graph
 from apps.memory.enums import Purpose, ScopeKind, Tier, Trust
 from apps.memory.models import MemoryItem, may_be_recalled
 from apps.memory.schemas import Scope, conversation_scope
+from kernel.clock import now
 from kernel.taint import Taint, join
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, built_once, current_tenant_id, read_together
+from kernel.tenancy.reads import Rows
 from llm.briefing import RecalledMemory
 from llm.context.budget import count_tokens
 from llm.embedding import Vector
@@ -64,10 +68,12 @@ def recall_for(
     *,
     vector: Vector | None,
     by_provider: Sequence[QuestionVector] = (),
+    others: Sequence[Read[Any]] = (),
 ) -> tuple[RecalledMemory, ...]:
-    """The memories of these scopes that a turn or a background run is given, within the budget of its purpose."""
+    """The memories of these scopes that a turn or a background run is given, within the budget of its purpose. `others`
+    are read in the same round trip."""
     budget = facts.BUDGETS[purpose]
-    found = recall(scopes, text, vector=vector, k=2 * budget.items, by_provider=by_provider)
+    found = recall(scopes, text, vector=vector, k=2 * budget.items, by_provider=by_provider, others=others)
     return facts.within_budget(found, budget, count=count_tokens)
 
 
@@ -80,7 +86,7 @@ def recall_company(purpose: Purpose, text: str, *, vector: Vector | None) -> tup
     budget = facts.BUDGETS[purpose]
     question = text[:MAX_QUESTION_LENGTH].replace("\0", " ")
     values = [current_tenant_id(), question, None if vector is None else str(vector), 2 * budget.items]
-    return facts.within_budget(_rows(_RECALL_COMPANY, values), budget, count=count_tokens)
+    return facts.within_budget(Read(_RECALL_COMPANY, values, _memories).value, budget, count=count_tokens)
 
 
 def recall(
@@ -92,6 +98,7 @@ def recall(
     tiers: Iterable[Tier] = (Tier.ACTIVE,),
     strategy: Strategy | None = None,
     by_provider: Sequence[QuestionVector] = (),
+    others: Sequence[Read[Any]] = (),
 ) -> tuple[RecalledMemory, ...]:
     """The `k` best memories of these scopes, best first. The raw lane is asked only when `tiers` names it.
 
@@ -99,10 +106,13 @@ def recall(
     by causes if it asks for one, fused by rank; by a provider's vectors too where the question has some.
     """
     scopes, tiers, text = list(scopes), list(tiers), text[:MAX_QUESTION_LENGTH].replace("\0", " ")
-    by_text = _by_text(scopes, text, vector, k, tiers, strategy or Strategy.SEMANTIC)
+    by_words = _by_text(scopes, text, vector, k, tiers, strategy or Strategy.SEMANTIC)
+    relations = graph.newest_relations(scopes) if strategy in (None, Strategy.ENTITY) else None
+    read_together(*(each for each in (by_words, relations) if each), *others)
+    by_text = by_words.value if by_words else []
     rankings = [[UUID(memory.memory_id) for memory in by_text]]
-    if strategy in (None, Strategy.ENTITY):
-        rankings.append(graph.rank_by_entity(scopes, text))
+    if relations is not None:
+        rankings.append(graph.rank_by_entity(relations.value, text))
     if strategy in (None, Strategy.TEMPORAL):
         rankings.append(graph.rank_by_time(scopes, text, tiers=tiers))
     if strategy is Strategy.CAUSAL or (strategy is None and graph.asks_for_cause(text)):
@@ -119,10 +129,10 @@ def recall(
 
 def _by_text(
     scopes: list[Scope], text: str, vector: Vector | None, k: int, tiers: list[Tier], strategy: Strategy
-) -> list[RecalledMemory]:
+) -> Read[list[RecalledMemory]] | None:
     """By words and meaning, by words, or the newest; nothing for a strategy of the graph."""
     if strategy not in _BY:
-        return []
+        return None
     values: list[object] = [
         current_tenant_id(),
         [str(scope) for scope in scopes],
@@ -133,7 +143,7 @@ def _by_text(
         k,
         REACH,
     ]
-    return _rows(_RECALL, values)
+    return Read(_RECALL, values, _memories)
 
 
 def _by_provider(scopes: list[Scope], tiers: list[Tier], asked: QuestionVector, k: int) -> list[UUID]:
@@ -152,10 +162,7 @@ def _by_provider(scopes: list[Scope], tiers: list[Tier], asked: QuestionVector, 
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def _rows(query: str, values: list[Any]) -> list[RecalledMemory]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        rows = cursor.fetchall()
+def _memories(rows: Rows) -> list[RecalledMemory]:
     return [
         RecalledMemory(
             str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score), marked
@@ -205,20 +212,27 @@ def deployment_tag(deployment_id: UUID) -> str:
     return f"{_DEPLOYMENT}{deployment_id}"
 
 
-def confirmed_preferences(deployment_id: UUID) -> tuple[RecalledMemory, ...]:
+def confirmed_preferences(deployment_id: UUID) -> Read[tuple[RecalledMemory, ...]]:
     """The preferences that a person of the company confirmed for this deployment, newest first (spec 6.6).
 
     They are defaults for models, independent of the question; a visitor's scope is never read here.
     """
-    rows = memories_of([Scope(ScopeKind.TENANT, str(current_tenant_id()))]).filter(
-        may_be_recalled(),
-        memory_type=MemoryType.PREFERENCE.value,
-        trust=Trust.VERIFIED,
-        tier=Tier.ACTIVE,
-    )
+    company = Scope(ScopeKind.TENANT, str(current_tenant_id()))
+    rows = _verified_preferences.rows(str(company), now())
+    return rows.parsed(partial(_of_deployment, deployment_id))
+
+
+@built_once
+def _verified_preferences(scope: str, at: datetime) -> QuerySet[MemoryItem]:
+    kind = {"memory_type": MemoryType.PREFERENCE.value, "trust": Trust.VERIFIED, "tier": Tier.ACTIVE}
+    rows = MemoryItem.objects.filter(may_be_recalled(at=at), scope=scope, **kind).order_by("-created_at", "pk")
+    return rows.defer("embedding", "words")
+
+
+def _of_deployment(deployment_id: UUID, rows: Iterable[MemoryItem]) -> tuple[RecalledMemory, ...]:
     mine, room = deployment_tag(deployment_id), PREFERENCE_TOKENS
     found: list[RecalledMemory] = []
-    for row in rows.order_by("-created_at", "pk"):
+    for row in rows:
         elsewhere = any(tag.startswith(_DEPLOYMENT) for tag in row.tags) and mine not in row.tags
         room -= 0 if elsewhere else count_tokens(row.content)
         if room < 0 or len(found) == MOST_PREFERENCES:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from apps.persona.enums import Preset
 from apps.persona.rules import axes_of
@@ -20,7 +20,7 @@ from apps.releases.enums import ReleaseStatus
 from apps.releases.models import Release
 from apps.releases.schemas import Served, ServedRelease, ServedSettings
 from apps.tenants.models import Deployment
-from kernel.tenancy import Read
+from kernel.tenancy import Read, built_once
 from kernel.tenancy.reads import Rows
 
 
@@ -30,15 +30,17 @@ def release_for(
     """The release of a conversation: the one it is `bound` to, unless that was rolled back, else one of the live ones
     by their shares. Without a conversation, the live one with the largest share. None for a `draft`, which is served by
     the working copy, and while there is no release."""
-    rows = Release.objects.filter(Q(pk=bound) | Q(status=ReleaseStatus.LIVE), deployment_id=deployment_id)
-    sql, values = (
-        rows.order_by("number").values_list("pk", "number", "status", "share", "snapshot").query.sql_with_params()
-    )
 
     def parse(found: Rows) -> ServedRelease | None:
         return None if draft else _choose(found, session_id, bound)
 
-    return Read(sql, values, parse)
+    return _candidates.columns(deployment_id, bound).parsed(parse)
+
+
+@built_once
+def _candidates(deployment_id: UUID, bound: UUID | None) -> QuerySet[Release, Any]:
+    rows = Release.objects.filter(Q(pk=bound) | Q(status=ReleaseStatus.LIVE), deployment_id=deployment_id)
+    return rows.order_by("number").values_list("pk", "number", "status", "share", "snapshot")
 
 
 def _choose(rows: Rows, session_id: UUID | None, bound: UUID | None) -> ServedRelease | None:

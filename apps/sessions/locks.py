@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from apps.sessions.models import ChatSession
 from kernel.errors import NotFound
+from kernel.tenancy import built_once
 from kernel.tenancy.scope import current_scope
 
 
@@ -16,9 +19,14 @@ def lock_session(session_id: UUID) -> ChatSession:
     # A second read would be another object with an older `seq`, and two entries would get one number.
     locked = current_scope().locked
     if session_id not in locked:
-        try:
-            locked[session_id] = ChatSession.objects.select_for_update(no_key=True).get(pk=session_id)
-        except ChatSession.DoesNotExist:
-            raise NotFound() from None
+        found = _locked.rows(session_id).value
+        if not found:
+            raise NotFound()
+        locked[session_id] = found[0]
     session: ChatSession = locked[session_id]
     return session
+
+
+@built_once
+def _locked(session_id: UUID) -> QuerySet[ChatSession]:
+    return ChatSession.objects.select_for_update(no_key=True).filter(pk=session_id)

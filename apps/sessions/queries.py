@@ -7,12 +7,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from kernel.errors import NotFound
-from kernel.tenancy import Read
+from kernel.tenancy import Read, built_once
 from kernel.tenancy.reads import Rows
 
 REPLAY_LIMIT = 500
@@ -77,11 +79,15 @@ def work_completed(session_id: UUID, *, after: int, until: int) -> bool:
 
 def session_by_id(session_id: UUID) -> ChatSession:
     """Raises `NotFound` for an unknown or foreign id."""
-    rows = ChatSession.objects.select_related("deployment", "owner_user")
-    session: ChatSession | None = rows.filter(pk=session_id).first()
-    if session is None:
+    found = _session.rows(session_id).value
+    if not found:
         raise NotFound()
-    return session
+    return found[0]
+
+
+@built_once
+def _session(session_id: UUID) -> QuerySet[ChatSession]:
+    return ChatSession.objects.select_related("deployment", "owner_user").filter(pk=session_id)
 
 
 def chronicle_after(session_id: UUID, seq: int, *, limit: int = REPLAY_LIMIT) -> list[ChronicleEntry]:

@@ -7,10 +7,12 @@ A message is committed, numbered and queued for an answer in one transaction bef
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.access import tokens
 from apps.access.message_signatures import REPLAYED, judge_signature
@@ -36,7 +38,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
-from kernel.tenancy import read_rows, read_together, tenant_scope
+from kernel.tenancy import built_once, read_together, tenant_scope
 from kernel.tracing import SpanName
 
 RETRY_AFTER_SECONDS = 5
@@ -139,9 +141,8 @@ def accept_message(
     session = lock_session(session_id)
     bounds = bounds or Bounds(**settings.VISITOR_LIMITS)
     waiting = backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
-    same = ChronicleEntry.objects.filter(session=session, client_id=client_id).order_by("seq").values_list("seq")
-    earlier = read_rows(same)
     # Under the conversation's lock: of two copies of one message the second finds the first.
+    earlier = _seqs_of.columns(session_id, client_id)
     read_together(waiting, *([earlier] if client_id else []))
     # Before the limits: a message that was stored is acknowledged, however many wait by now.
     for (seq,) in earlier.rows or ():
@@ -180,6 +181,11 @@ def accept_message(
     data = {"chars": len(text)}
     record(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{session_id}", data=data)
     return Accepted(entry.seq, repeated=False)
+
+
+@built_once
+def _seqs_of(session_id: UUID, client_id: str) -> QuerySet[ChronicleEntry, Any]:
+    return ChronicleEntry.objects.filter(session_id=session_id, client_id=client_id).order_by("seq").values_list("seq")
 
 
 def _too_many_wait(waiting: tuple[int, int], bounds: Bounds) -> str:

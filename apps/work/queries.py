@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -37,7 +38,7 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.pagination import read_page
-from kernel.tenancy import Read, current_tenant_id, read_rows
+from kernel.tenancy import Read, built_once, current_tenant_id
 from kernel.tenancy.reads import Rows
 
 # How long a visitor who asks is told again why a request was declined.
@@ -160,14 +161,23 @@ def pending_of(requested_by: str) -> list[WorkItem]:
 
 def open_work(session_id: UUID, *, subject: str) -> Read[Rows]:
     """Open items of this customer, or of an unknown one, in a conversation, each as (customer, title); oldest first."""
+    return _open_work.columns(session_id, subject)
+
+
+@built_once
+def _open_work(session_id: UUID, subject: str) -> QuerySet[WorkItem, Any]:
     items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=OPEN)
-    titles = items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title")
-    return read_rows(titles)
+    return items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title")
 
 
 def declined_work(session_id: UUID, *, subject: str) -> Read[Rows]:
     """What was declined in a conversation within the last week for this customer, or an unknown one, each as
     (customer, title, reason that the visitor was told); oldest first."""
+    return _declined_work.columns(session_id, subject, now() - TOLD_AGAIN)
+
+
+@built_once
+def _declined_work(session_id: UUID, subject: str, since: datetime) -> QuerySet[WorkItem, Any]:
     declined = Decision.objects.filter(
         Q(card__subject_id=OuterRef("pk")) | Q(card__subject_id=OuterRef("batch_id")), verdict=ApprovalVerdict.DECLINED
     )
@@ -176,10 +186,10 @@ def declined_work(session_id: UUID, *, subject: str) -> Read[Rows]:
         subject__in=("", subject),
         status=WorkItemStatus.BLOCKED,
         reason=WorkReason.DECLINED,
-        updated_at__gte=now() - TOLD_AGAIN,
+        updated_at__gte=since,
     )
     why = Subquery(declined.values(why=KeyTextTransform("reason", "said"))[:1])
-    return read_rows(items.annotate(why=why).order_by("updated_at").values_list("subject", "title", "why"))
+    return items.annotate(why=why).order_by("updated_at").values_list("subject", "title", "why")
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:

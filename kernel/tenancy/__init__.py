@@ -3,7 +3,7 @@ tenant).
 """
 
 from kernel.tenancy.models import TenantModel
-from kernel.tenancy.reads import Read, read_rows, read_together
+from kernel.tenancy.reads import Read, built_once, read_together
 from kernel.tenancy.replica import read_from_replica
 from kernel.tenancy.scope import (
     COMPANY_CLOSED,
@@ -30,6 +30,7 @@ __all__ = [
     "ScopeError",
     "TenantModel",
     "before_commit",
+    "built_once",
     "current_tenant_id",
     "for_each_row",
     "for_each_tenant",
@@ -39,7 +40,6 @@ __all__ = [
     "lookup_scope",
     "platform_scope",
     "read_from_replica",
-    "read_rows",
     "read_together",
     "refuse_closed_companies",
     "run_isolated",

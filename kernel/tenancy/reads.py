@@ -2,21 +2,30 @@
 
 A function that returns a `Read` names its statement and how the rows become a value. `read(…).value` runs it alone;
 `read_together` runs several in one round trip, each with a snapshot of its own, like statements one after the other.
+`built_once` turns a function that builds a queryset into such a read.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Expression, Field, Model, QuerySet
+from django.db.models.query import get_related_populators
 from django.utils.functional import cached_property
 
-from kernel.tenancy.scope import pipeline
+from kernel.tenancy.scope import building_scope, current_scope, pipeline
 
 T = TypeVar("T")
+U = TypeVar("U")
+M = TypeVar("M", bound=Model)
 Rows = list[tuple[Any, ...]]
+_TENANT = "tenant of the scope"
 
 
 class Read(Generic[T]):
@@ -36,10 +45,101 @@ class Read(Generic[T]):
             read_together(self)
         return self._parse(self.rows or [])
 
+    def parsed(self, parse: Callable[[T], U]) -> Read[U]:
+        """The same statement, with a value that is made of this one's."""
+        return Read(self.sql, self.values, lambda rows: parse(self._parse(rows)))
 
-def read_rows(queryset: QuerySet[Any]) -> Read[Rows]:
-    """Read the rows of a `values_list` of plain columns."""
-    return Read(*queryset.query.sql_with_params(), list)
+
+class _Given(Expression):
+    """Stands for a parameter while a queryset is built; its value is put in each time the statement runs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(output_field=Field())
+        self.name = name
+
+    def as_sql(self, *_: Any, **__: Any) -> tuple[str, Any]:
+        return "%s", [self]
+
+    def __str__(self) -> str:
+        raise TypeError(f"the statement is built once, so its text cannot hold {self.name}")
+
+
+class BuiltOnce(Generic[M]):
+    """A queryset whose statement Django builds once for the process (`built_once`)."""
+
+    def __init__(self, build: Callable[..., QuerySet[M, Any]]) -> None:
+        self._build = build
+        self._names = tuple(inspect.signature(build).parameters)
+        self._built: dict[object, _Statement] = {}
+
+    def columns(self, *values: object) -> Read[Rows]:
+        """Read the rows of a `values_list` of plain columns."""
+        statement, given = self._statement(values)
+        return Read(statement.sql, statement.values(given), list)
+
+    def rows(self, *values: object) -> Read[list[M]]:
+        """Read rows of the model, with those that are selected with them."""
+        statement, given = self._statement(values)
+        return Read(statement.sql, statement.values(given), statement.models)
+
+    def _statement(self, values: Sequence[object]) -> tuple[_Statement, dict[str, object]]:
+        tenant_id = current_scope().tenant_id
+        given: dict[str, object] = {_TENANT: tenant_id}
+        shape: list[object] = [tenant_id is None]
+        parameters: list[object] = []
+        for name, value in zip(self._names, values, strict=True):
+            items = {f"{name} {place}": item for place, item in enumerate(value)} if isinstance(value, list) else None
+            given |= {name: value} if items is None else items
+            shape.append(None if items is None else len(items))
+            parameters.append(_Given(name) if items is None else [_Given(item) for item in items])
+        key = tuple(shape)
+        if key not in self._built:
+            with building_scope(None if tenant_id is None else _Given(_TENANT)):
+                queryset = self._build(*parameters)
+            self._built[key] = _Statement(queryset)
+        return self._built[key], given
+
+
+class _Statement:
+    """A built queryset: its text, its parameters, and how rows become models, as in Django's `ModelIterable`."""
+
+    def __init__(self, queryset: QuerySet[Any, Any]) -> None:
+        self._compiler = queryset.query.get_compiler(connection=connection)
+        try:
+            self.sql, self._parameters = self._compiler.as_sql()
+        except EmptyResultSet:  # one of several values, of which there are none
+            self.sql, self._parameters = "SELECT WHERE false", ()
+        if frozen := [value for value in self._parameters if isinstance(value, UUID | date)]:
+            raise TypeError(f"the statement is built once, so these have to be parameters: {frozen}")
+
+    def values(self, given: dict[str, object]) -> list[Any]:
+        return [given[value.name] if isinstance(value, _Given) else value for value in self._parameters]
+
+    def models(self, found: Rows) -> list[Any]:
+        if not found:
+            return []
+        klass: dict[str, Any] = self._compiler.klass_info
+        model, fields, select = klass["model"], klass["select_fields"], self._compiler.select
+        first, end = fields[0], fields[-1] + 1
+        names = [column.target.attname for column, *_ in select[first:end]]
+        populators = get_related_populators(klass, select, connection.alias)  # type: ignore[call-arg]  # of Django 6
+        rows = []
+        for values in self._compiler.results_iter([found]):
+            row = model.from_db(connection.alias, names, values[first:end])
+            for populator in populators:
+                populator.populate(values, row)
+            rows.append(row)
+        return rows
+
+
+def built_once(build: Callable[..., QuerySet[M, Any]]) -> BuiltOnce[M]:
+    """Have Django build the statement of this function's queryset once, at its first use, and only run it from then on.
+
+    Building costs several times what running it costs, so this is for what every turn reads. The function is called
+    once inside a scope, once more for each length of a list, with placeholders: its parameters may only be compared
+    with columns, and what else it names must be the same for every call (a time or an id that is not is refused).
+    """
+    return BuiltOnce(build)
 
 
 def read_together(*reads: Read[Any]) -> None:

@@ -98,6 +98,16 @@ def without_scope() -> Iterator[None]:
         _current.reset(token)
 
 
+@contextmanager
+def building_scope(tenant: Any) -> Iterator[None]:
+    """A scope in which querysets are built for any tenant and none may run: `tenant` stands for its id."""
+    token = _current.set(Scope(tenant_id=tenant, platform=tenant is None))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def current_scope() -> Scope:
     scope = _current.get()
     if scope is None:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
+from uuid import UUID, uuid4
 
+import pytest
+from django.db.models import QuerySet
+
+from apps.sessions.models import Turn
+from apps.tenants.models import Deployment, Tenant
+from kernel.clock import now
+from kernel.tenancy import ScopeError, built_once, tenant_scope
 from kernel.tenancy.reads import Read, Rows
+from tests.factories.tenants import make_deployment
 
 
 def test_values_of_two_threads_do_not_wait_for_each_other() -> None:
@@ -22,3 +32,65 @@ def test_values_of_two_threads_do_not_wait_for_each_other() -> None:
 
     with ThreadPoolExecutor(2) as threads:
         assert [future.result() for future in [threads.submit(read), threads.submit(read)]] == [1, 1]
+
+
+@built_once
+def _named(slug: str, ids: list[UUID]) -> QuerySet[Deployment, Any]:
+    return Deployment.objects.filter(slug=slug, pk__in=ids).order_by("pk").values_list("pk", "title")
+
+
+@built_once
+def _with_goal(deployment_id: UUID) -> QuerySet[Deployment]:
+    return Deployment.objects.select_related("tenant").filter(pk=deployment_id)
+
+
+@pytest.fixture
+def deployments(tenant: Tenant) -> list[Deployment]:
+    return sorted((make_deployment(tenant, slug=slug) for slug in ("one", "two")), key=lambda each: each.pk)
+
+
+def test_a_statement_that_is_built_once_runs_with_the_values_of_each_call(
+    tenant: Tenant, other_tenant: Tenant, deployments: list[Deployment]
+) -> None:
+    one, two = deployments
+    with tenant_scope(tenant):
+        assert _named.columns(one.slug, [one.pk, two.pk]).value == [(one.pk, one.title)]
+        assert _named.columns(two.slug, [one.pk, two.pk]).value == [(two.pk, two.title)]
+        assert _named.columns(two.slug, [one.pk]).value == []
+        assert _named.columns(two.slug, []).value == []
+    with tenant_scope(other_tenant):
+        assert _named.columns(one.slug, [one.pk]).value == []
+
+
+def test_rows_of_a_statement_that_is_built_once_are_those_of_the_queryset(
+    tenant: Tenant, deployments: list[Deployment]
+) -> None:
+    one, two = deployments
+    with tenant_scope(tenant):
+        (row,) = _with_goal.rows(one.pk).value
+        assert row.__dict__.keys() == Deployment.objects.get(pk=one.pk).__dict__.keys()
+        assert {name: row.__dict__[name] for name in one.__dict__ if name != "_state"} == {
+            name: value for name, value in Deployment.objects.get(pk=one.pk).__dict__.items() if name != "_state"
+        }
+        assert row.tenant.name == tenant.name
+        row.title = "Renamed"
+        row.save()
+        assert Deployment.objects.get(pk=one.pk).title == "Renamed"
+        assert _with_goal.rows(two.pk).parsed(len).value == 1
+        assert _with_goal.rows(uuid4()).value == []
+
+
+def test_a_statement_that_is_built_once_is_refused_outside_a_scope(tenant: Tenant) -> None:
+    with pytest.raises(ScopeError):
+        _named.columns("one", [])
+
+
+def test_a_time_or_an_id_that_is_no_parameter_is_refused(tenant: Tenant) -> None:
+    created, pk = now(), uuid4()
+    since = built_once(lambda slug: Turn.objects.filter(status=slug, started_at__gte=created))
+    of_one = built_once(lambda slug: Deployment.objects.filter(slug=slug, pk=pk))
+    in_a_text = built_once(lambda slug: Deployment.objects.filter(slug=f"{slug}-1"))
+    with tenant_scope(tenant):
+        for wrong in (since, of_one, in_a_text):
+            with pytest.raises(TypeError, match="built once"):
+                wrong.rows("one")

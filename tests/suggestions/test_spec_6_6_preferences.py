@@ -83,7 +83,7 @@ def reloaded(row: Preference) -> Preference:
 
 def defaults(deployment: Any) -> list[str]:
     with tenant_scope(deployment.tenant_id):
-        return [memory.text for memory in confirmed_preferences(deployment.pk)]
+        return [memory.text for memory in confirmed_preferences(deployment.pk).value]
 
 
 def rate(deployment: Any, who: str, score: int, comment: str = "") -> None:
@@ -240,7 +240,7 @@ def test_it_counts_at_its_own_chatbot_only(tenant: Any, deployment: Any, owner: 
 def test_another_company_has_no_part_in_it(deployment: Any, owner: Any, other_tenant: Any) -> None:
     kept(deployment, owner)
     with tenant_scope(other_tenant):
-        assert confirmed_preferences(deployment.pk) == ()
+        assert confirmed_preferences(deployment.pk).value == ()
 
 
 def test_defaults_always_fit_a_window(tenant: Any, deployment: Any) -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from apps.approvals import queries, signals
 from apps.approvals.cards.lifecycle import record_card_event, require_open
 from apps.approvals.enums import CardKind
@@ -24,6 +26,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.tenancy import built_once
 
 LONGEST_WAIT = timedelta(days=1)
 # So many questions may be asked about one card: it does not stay open for ever.
@@ -71,20 +74,21 @@ def park_card(
 
 def end_waits(session_id: UUID, *, answer_seq: int) -> None:
     """The customer wrote entry `answer_seq`: what waited for it in this locked conversation waits no longer."""
-    waiting = CardQuestion.objects.filter(
-        # No card is locked here: the customer's message must not wait for a person who is deciding it.
-        session_id=session_id,
-        ended_at=None,
-        seq__lt=answer_seq,
-        card__status__in=OPEN_STATUSES,
-    )
-    for question in waiting:
+    # No card is locked here: the customer's message must not wait for a person who is deciding it.
+    for question in _waiting.rows(session_id, answer_seq).value:
         ended = CardQuestion.objects.filter(pk=question.pk, ended_at=None)
         if ended.update(ended_at=now(), answer_seq=answer_seq):
             if question.waits_until > now():
                 _alert(question.card_id, f"answer{answer_seq}")
                 signals.card_returned(question.card_id, answer_seq)
             signals.question_changed(question.card_id)
+
+
+@built_once
+def _waiting(session_id: UUID, answer_seq: int) -> QuerySet[CardQuestion]:
+    return CardQuestion.objects.filter(
+        session_id=session_id, ended_at=None, seq__lt=answer_seq, card__status__in=OPEN_STATUSES
+    )
 
 
 def _alert(card_id: UUID, cause: str, *, due_at: datetime | None = None) -> None:

@@ -13,7 +13,6 @@ from apps.approvals.cards import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
-from apps.bus.enums import Queue
 from apps.knowledge import gaps
 from apps.knowledge.enums import GapReason
 from apps.memory.enums import SourceKind
@@ -52,8 +51,7 @@ def still_ours(state: TurnState) -> bool:
     deployment = state.session.deployment
     state.session = lock_session(state.session.pk)
     state.session.deployment = deployment
-    bus.ack(state.lease)
-    state.more = bus.pending_count(Queue.PROXY, state.session.pk) > 0
+    state.more = bus.ack(state.lease)
     ours = rules.may_speak(state.session.owner, state.session.owner_epoch, began_in=state.epoch)
     if ours and not state.overheard:
         return True

@@ -87,6 +87,7 @@ def _retrieve(state: TurnState, by_provider: Sequence[QuestionVector]) -> None:
     texts = (search_text(state.text), state.text, *(each.target for each in active))
     searched, asked, *vectors = embedding.embed_all(texts)
     with tenant_scope(state.tenant_id):
+        preferences = confirmed_preferences(state.session.deployment_id)
         if asked is not None:  # a message without a visible character brings nothing to mind
             levels = state.access.reached_levels()
             most = candidates(state.policy.search, PASSAGES)
@@ -94,11 +95,16 @@ def _retrieve(state: TurnState, by_provider: Sequence[QuestionVector]) -> None:
             if most == PASSAGES:
                 state.passages = join_neighbours(state.passages)
             state.memories = recall_for(
-                Purpose.TURN, scopes_of(state), state.text, vector=asked, by_provider=by_provider
+                Purpose.TURN,
+                scopes_of(state),
+                state.text,
+                vector=asked,
+                by_provider=by_provider,
+                others=[preferences],
             )
         # A confirmed preference counts where it was confirmed, whether or not the message is about it (spec 6.6).
         others = (memory for memory in state.memories if not memory.is_default)
-        state.memories = (*confirmed_preferences(state.session.deployment_id), *others)
+        state.memories = (*preferences.value, *others)
         answers = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
 

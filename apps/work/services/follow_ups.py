@@ -111,7 +111,7 @@ def _briefing(item: WorkItem, wish: str) -> Briefing:
         skills=roles.instructions(item.spec.skills),
         tools=tuple(granted_tools(item, course_of(item))),
         history=(HistoryMessage("bot", f"Done: {item.title}. {item.summary}".strip()),),
-        memories=confirmed_preferences(item.deployment_id) if item.deployment_id else (),
+        memories=confirmed_preferences(item.deployment_id).value if item.deployment_id else (),
         instruction=_INSTRUCTION,
         reference=str(item.pk),
     )
