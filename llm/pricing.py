@@ -44,6 +44,7 @@ def is_free(model_name: str) -> bool:
 def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decimal | None:
     """US dollars for the given model tokens, rounded up at the ledger's ninth digit; `None` if the price is unknown."""
     exact = _exact_price(model_name, usage, rates)
+    # Rounded up, so that many small calls never sum to less than the bill.
     return None if exact is None else exact.quantize(_LEDGER_DIGITS, rounding=ROUND_UP)
 
 
@@ -52,6 +53,7 @@ def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int 
     prompt_bytes = sum(len(text.encode()) for text in render(briefing))
     tool_bytes = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
     files = ATTACHMENT_TOKENS * sum(bool(file.data) for file in briefing.attachments)
+    # Each further request sends the answers before it again.
     prompt = estimate_tokens(prompt_bytes + tool_bytes) + files + max_tokens * (requests - 1)
     return Usage(input_tokens=prompt * requests, output_tokens=max_tokens * requests)
 
@@ -88,6 +90,7 @@ def _by_rates(usage: Usage, rates: Rates) -> Decimal:
         rates.input_per_million if rate is None else rate
         for rate in (rates.cache_read_per_million, rates.cache_write_per_million)
     )
+    # Cached tokens are counted within the input's and have prices of their own.
     plain = max(usage.input_tokens - read - write, 0)
     total = plain * rates.input_per_million + read * cached_read + write * cached_write
     return (total + usage.output_tokens * rates.output_per_million) / _MILLION

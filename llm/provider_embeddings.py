@@ -48,6 +48,7 @@ async def embed(
 ) -> Embedded:
     """Embed the texts in one request. Raises `ProviderFailed`, also for an answer that has not one finite vector of
     the same length for each text."""
+    # Providers refuse an empty text, and with it the whole request.
     sent = [text[:_CHARACTERS].strip() or " " for text in texts]
     try:
         async with asyncio.timeout(seconds), open_embedding_model(model, key=key) as opened:
@@ -58,8 +59,10 @@ async def embed(
         raise ProviderFailed("request_timeout") from None
     except _STUMBLES as error:
         raise ProviderFailed("unreadable_response") from error
+    # One vector too few would give each later text its neighbour's.
     if len(vectors) != len(sent) or len({len(vector) for vector in vectors}) != 1:
         raise ProviderFailed("unreadable_response")
+    # Some providers report no usage, and their calls are not free.
     counted = result.usage.input_tokens or sum(map(_tokens, sent))
     return Embedded(vectors, Usage(counted, 0, 1, unmeasured=int(not result.usage.input_tokens)))
 

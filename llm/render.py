@@ -61,6 +61,7 @@ def block(heading: str, content: str, *, marks: re.Pattern[str] = _ANY_MARK) -> 
 
 def escape(content: str, marks: re.Pattern[str] = _ANY_MARK) -> str:
     """A backslash before everything at a line's start that could open or close a block or a fence."""
+    # All kinds of line ends first: a model reads them as such, so a mark behind one would open a block.
     return marks.sub(r"\1\\\2", _LINE_ENDS.sub("\n", content))
 
 

@@ -149,6 +149,7 @@ def _redis() -> Findings:
             yield Level.WARNING, f"{name} uses nine tenths of its memory: raise maxmemory."
         else:
             yield Level.OK, f"{name} answers in {took:.0f} ms."
+    # A Redis that is full may answer a ping and keep nothing.
     cache.set("doctor", "1", 5)
     if cache.get("doctor") != "1":
         yield Level.FAULT, "The cache answers and keeps nothing: look at its memory and rights."

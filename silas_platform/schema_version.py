@@ -56,6 +56,7 @@ def fault_of(applied: Iterable[Key]) -> str:
 def fault_at(address: str) -> str:
     """`fault_of` what ran in the database at this address, over a connection of its own: a worker that forks keeps
     none. Raises `psycopg.Error`, also when there is no answer within seconds."""
+    # The first timeout bounds connecting alone; the second a server that vanishes afterwards.
     with psycopg.connect(
         address, connect_timeout=CONNECT_SECONDS, tcp_user_timeout=1000 * ANSWER_SECONDS
     ) as connection:

@@ -265,6 +265,7 @@ def rights_of(words: str) -> Iterator[tuple[str, list[str]]]:
         assert found.start() == end, words
         end = found.end()
         yield found[1], (found[2] or "").split(", ") if found[2] else []
+    # A misspelt right would otherwise be left out in silence.
     assert end == len(words), words
 
 
@@ -290,6 +291,7 @@ def _statements(columns: Iterable[tuple[str, str]]) -> Iterator[sql.Composable]:
     for table, column in columns:
         there.setdefault(table, set()).add(column)
     role = sql.Identifier(ROLE)
+    # Everything is taken first: a right that left the list would stay.
     yield sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role)
     yield sql.SQL("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {}").format(role)
     for table in sorted(WORKERS_MAY.keys() & there.keys()):
@@ -314,6 +316,7 @@ def are_of_newer_version(url: str) -> bool:
     try:
         with psycopg.connect(url) as connection:
             role, migrated_by = connection.execute(_MIGRATED_BY).fetchone() or ("", None)
+    # A database that tells no version was not migrated by one that stores it.
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return False
     if role != ROLE or not migrated_by or _version_key(migrated_by) <= _version_key(__version__):

@@ -148,6 +148,7 @@ def kill_overdue(app: Any, shared: deadlines.Deadlines) -> None:
     """
     for slot, pid in shared.overdue():
         shared.clear(slot)
+        # The number may belong to another process by now.
         if not _is_child(pid):
             continue
         _log.critical("worker_child_overdue pid=%s: it is ended", pid)

@@ -56,6 +56,7 @@ def judge(
     if not has_conditions:
         return answer
     text = answer.changed if answer.changed is not None else value
+    # The pattern was the gate's own condition and is not applied twice.
     more = _judge_text({**gate.config, "pattern": None}, text, search)
     return _most_severe([answer, more])
 

@@ -75,6 +75,7 @@ def _specs(
     for gate_id, text in rows:
         row = json.loads(text)
         name = _sealed_name(gate_id, row["deployment"])
+        # Without a trusted list a blocking gate stands in front of them already.
         if not sealed or unmatched.pop(name, "") == policy_seals.digest(row):
             specs.extend(specs_of(row["name"], row["content"]))
         else:
@@ -142,6 +143,7 @@ def gate_sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[Gat
     pydantic's ValidationError for an invalid content."""
     active = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
     rows = list(active.filter(Q(gate__deployment_id=deployment_id) | Q(gate__deployment_id=None)))
+    # Raises for an invalid content, of which `_in_order` would make gates that block.
     version.to_spec()
     others = [row for row in rows if row.gate_id != version.gate_id]
     return _in_order(rows), _in_order([*others, version])

@@ -130,6 +130,7 @@ def regex(gate: GateSpec, value: object) -> Answer:
     flags = flags_of(gate.config)
     redact = gate.config.get("redact")
     if redact:
+        # As plain text: a backslash would name a group of the match.
         words = str(gate.config.get("with", "[removed]")).replace("\\", r"\\")
         rewritten = patterns.sub(redact, words, value, flags=flags, timeout=PATTERN_SECONDS)
         return PASS if rewritten == value else PASS._replace(reason=stored_text("Rewritten"), changed=rewritten)

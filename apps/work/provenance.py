@@ -209,6 +209,7 @@ def _origins_of_call(
     values: Mapping[str, ValueOrigin], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
 ) -> dict[str, ValueOrigin]:
     def origin(name: str, value: object) -> ValueOrigin:
+        # As JSON, because True and 1 are equal in Python and not in a plan.
         same = name in old.args and canonical_json({"v": old.args[name]}) == canonical_json({"v": value})
         if same and name in values:
             return values[name]

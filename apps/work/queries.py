@@ -223,6 +223,7 @@ def _goal_spec(deployment: Deployment, tenant_id: UUID, rows: Rows) -> WorkItemS
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
     expected = None if sealed is None else sealed.get(str(deployment.pk), "")
     goal_rows = [(goal_id, plan) for version, goal_id, plan in rows if not version]
+    # Without a goal both sides are empty and agree.
     if expected == "".join(_sealed_goal(*goal) for goal in goal_rows):
         return _spec(goal_rows[0][1]) if goal_rows else None
     policy_seals.report_untrusted(PolicyKind.GOALS, str(deployment.pk), "forged" if goal_rows else "missing")

@@ -45,6 +45,7 @@ def _decide_item(
     card: Card, decision: Decision, token: ApprovalToken | None, *, answered: Answered = _leave_out
 ) -> None:
     item = lock_item(card.subject_id)
+    # It may have ended while the answer waited for its lock, such as by a cancellation.
     if WorkItemStatus(item.status) in rules.FINAL:
         return
     if token is not None:

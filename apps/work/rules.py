@@ -81,6 +81,7 @@ def _topological_order(depends_on: Mapping[str, Sequence[str]]) -> Iterator[str]
     places, waiting = list(depends_on), TopologicalSorter(depends_on)
     waiting.prepare()
     while waiting.is_active():
+        # Of tasks that are ready together, the plan's own order decides.
         for name in sorted(waiting.get_ready(), key=places.index):
             yield name
             waiting.done(name)

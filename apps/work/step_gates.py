@@ -68,6 +68,7 @@ class StepGates:
         due = [gate for gate in self._of(step) if self._asks_first(gate, tool)]
         if not due:
             return
+        # Only these can see what they look at before the call; the others ask a person without having seen it.
         judged = [gate for gate in due if gate.always_needs_approval or gate.extract in args]
         report = await self._check(judged, {"step": step, "values": dict(args), "tool_name": tool})
         unseen = tuple(_unseen_result(gate) for gate in due if gate not in judged)

@@ -33,11 +33,13 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
     try:
         result = run(_sandbox(check, mounts))
     except SilasError as refusal:
+        # A check that cannot run has not passed (fail closed).
         return CheckResult(check.name, False, refusal.message, "", None)
     # `reason` is set when the sandbox stopped the command; then its output proves nothing.
     passed = not result.reason and meets(
         check.expect, output=result.stdout, exit_code=result.exit_code, file_exists=_file_exists(check, result, mounts)
     )
+    # A command may print any bytes, and PostgreSQL stores no NUL.
     output = replace_unstorable(result.stdout[:OUTPUT_CHARS])
     return CheckResult(check.name, passed, _reason(check, result, passed), output, result.exit_code)
 

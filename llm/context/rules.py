@@ -144,6 +144,7 @@ _WORTH: Mapping[Zone, Callable[[Sequence[ContextItem], Unit], tuple[float, ...]]
 
 
 def _relevance(item: ContextItem) -> float:
+    # NaN has no order: a sort would depend on where it stands.
     return 0.0 if math.isnan(item.relevance) else item.relevance
 
 

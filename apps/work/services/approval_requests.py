@@ -222,6 +222,7 @@ def call_facts_of(requested: RequestedCall, subject: str, place: int = 1, of: in
     skill_facts = (Fact(**fact) for fact in skills.card_facts(requested.tool, requested.call.args, subject))
     facts = [
         replace(fact, label=stored_text("{label} (says the tool)").format(label=fact.label))
+        # A skill's author must not speak in our name.
         if execution_facts.is_reserved(fact.label, requested.tool)
         else fact
         for fact in skill_facts
