@@ -61,7 +61,7 @@ def test_checkpoint_is_signed_with_the_platforms_key(tenant: Any) -> None:
 
 def test_trusted_worker_signs_once_a_minute(tenant: Any) -> None:
     make_entries(tenant, 2)
-    stand(INSTALLATION, Kind.CHECKPOINT, "checkpoints")
+    stand(Kind.CHECKPOINT, "checkpoints")
     assert [row.seq for row in _checkpoints(tenant)] == [2]
     with tenant_scope(INSTALLATION):
         message = QueueMessage.objects.get(kind=Kind.CHECKPOINT)

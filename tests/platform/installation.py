@@ -13,6 +13,7 @@ import psycopg
 
 from silas_platform.up.embedded import start_postgres
 from silas_platform.up.environment import ROOT
+from tests import nursery
 
 _OWN = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_WORK_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
@@ -26,7 +27,7 @@ class Installation:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         env = {name: value for name, value in os.environ.items() if name not in _OWN} | {"SILAS_VAR": str(self.var)}
         argv = [sys.executable, "manage.py", *arguments]
-        return subprocess.Popen(
+        return nursery.start(
             argv, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
 

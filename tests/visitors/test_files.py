@@ -21,7 +21,7 @@ from apps.tenants.models import Deployment
 from apps.visitors import file_storage, file_types, files, forgetting
 from apps.visitors.models import VisitorFile
 from attack import bombs
-from kernel.tenancy import INSTALLATION, tenant_scope
+from kernel.tenancy import tenant_scope
 from sandbox import Choice, Kind, configure
 from tests.factories.console import browser
 from tests.factories.sessions import make_session
@@ -259,7 +259,7 @@ def test_death_before_the_row_leaves_bytes_that_are_swept(session: ChatSession) 
 def test_orphan_is_swept_by_the_trusted_worker(session: ChatSession) -> None:
     orphan = _die_before_the_row(session)
     os.utime(orphan, (time.time() - 2 * file_storage.ORPHAN_SECONDS,) * 2)
-    stand(INSTALLATION, bus.Kind.FILE_CLEANUP, "files")
+    stand(bus.Kind.FILE_CLEANUP, "files")
     assert not orphan.exists()
 
 
