@@ -23,7 +23,8 @@ HALTS = 40
 _PAIR = """
 import django, os, sys; django.setup()
 from apps.bus import worker, queries
-from apps.bus.enums import Queue, Worker
+from apps.bus.enums import Queue
+from apps.bus.workers import Worker
 print("ready", flush=True); sys.stdin.readline()
 while queries.due_scopes([Queue.UPKEEP]):
     worker.drain(Worker.UPKEEP, consumer=f"bench-{os.getpid()}")

@@ -36,7 +36,7 @@ django.setup()
 from django.conf import settings
 settings.BUNDLED_SKILLS_CHECKED = False  # as the process that installed the skill
 from apps.bus import worker
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 while True:
     worker.drain(Worker.UPKEEP, consumer=str(os.getpid()))
     time.sleep(0.02)

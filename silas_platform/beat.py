@@ -1,4 +1,4 @@
-"""Celery application of beat: wakes each kind of worker, and needs neither Django nor the database.
+"""Celery application of beat: wakes each kind of worker, and loads neither Django nor anything of the database.
 
 So a lost wake-up costs seconds. A wake-up that no worker took expires when the next one is sent.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from celery import Celery
 
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from silas_platform.settings import broker, env
 
 WAKE_SECONDS = 5.0
@@ -29,3 +29,6 @@ app.conf.update(
     },
     beat_schedule_filename=env.text("SILAS_VAR", "var") + "/celerybeat-schedule",
 )
+
+if __name__ == "__main__":  # as `celery beat` does, without Celery's other commands
+    app.Beat(loglevel="WARNING", quiet=True).run()

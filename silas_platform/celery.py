@@ -28,7 +28,7 @@ from celery.signals import (
 from psycopg.pq import PGconn, Ping
 
 from apps.bus import deadlines
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 

@@ -28,7 +28,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from apps.approvals.registry import kinds_without_handlers
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from apps.guard.registry import intents_without_handlers
 from kernel import fault_points, trust
 from sandbox import Choice, Kind, configure

@@ -23,7 +23,7 @@ from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.bus import queries as bus
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.queries import all_tenants

@@ -2,6 +2,7 @@
 
 from django.db.models import TextChoices
 
+from apps.bus.workers import Worker
 from kernel.language import gettext_lazy as _
 
 
@@ -17,19 +18,6 @@ class Queue(TextChoices):
     PARSE = "parse"
     UPKEEP = "upkeep"
     SIMULATION = "simulation"
-
-
-class Worker(TextChoices):
-    """The kinds of Celery worker, each with a Celery queue of the same name.
-
-    `trusted` holds the signing key and never touches bytes from outside; `work` runs approved work, `parse` reads
-    documents and websites, `upkeep` does checks and clean-up, all three without the signing key.
-    """
-
-    TRUSTED = "trusted"
-    WORK = "work"
-    PARSE = "parse"
-    UPKEEP = "upkeep"
 
 
 # The queues between agents; a step of a message on them is in the audit log.

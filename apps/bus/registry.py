@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apps.bus.enums import QUEUE_OF, WORKER_OF, Kind, Queue, Worker
+from apps.bus.enums import QUEUE_OF, WORKER_OF, Kind, Queue
+from apps.bus.workers import Worker
 
 if TYPE_CHECKING:
     from apps.bus.deliveries import Delivery

@@ -10,8 +10,8 @@ from celery import current_app, shared_task
 from celery.signals import worker_ready
 
 from apps.bus import queries, services, wakeup
-from apps.bus.enums import Worker
 from apps.bus.worker import drain as drain_queues
+from apps.bus.workers import Worker
 from kernel.tenancy import for_each_tenant, in_tenant_scope
 
 

@@ -15,7 +15,7 @@ from kombu.connection import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
 
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from kernel import fault_points
 from kernel.tenancy import before_commit
 

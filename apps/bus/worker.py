@@ -14,10 +14,10 @@ from uuid import UUID
 
 from apps.bus import deadlines, queries, services, telemetry, threads, wakeup
 from apps.bus.deliveries import deliver, lease_next
-from apps.bus.enums import Worker
 from apps.bus.queries import DueScope
 from apps.bus.registry import consumer_of, queues_of
 from apps.bus.schemas import Lease
+from apps.bus.workers import Worker
 from kernel.tenancy import tenant_scope
 
 LEASE_SECONDS = 120.0

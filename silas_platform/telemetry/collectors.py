@@ -14,7 +14,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from apps.approvals.enums import Risk
-from apps.bus.enums import Queue, Worker
+from apps.bus.enums import Queue
+from apps.bus.workers import Worker
 from kernel.presence import open_presences
 from silas_platform.worker_watchdog import workers_alive
 

@@ -192,6 +192,7 @@ def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path
         "listen_addresses": "",
         "unix_socket_directories": f'"{sockets}"',
         "max_connections": "200",
+        "io_method": "sync",  # as before version 18: three processes fewer, for reads that come from memory anyway
         "log_line_prefix": "%m [%p] ",
         "log_timezone": "UTC",
         "timezone": "UTC",

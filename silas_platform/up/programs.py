@@ -16,11 +16,8 @@ from silas_platform.up.supervisor import Program
 
 # Set in every process of a run, so that the next run finds what a killed one left behind.
 MARK = "SILAS_UP"
-_CELERY = ("-m", "celery", "-A", "silas_platform", "--quiet")
 # Hide Celery's warning about root, which is meant for servers.
 AS_ROOT = ("-W", "ignore:You're running the worker with superuser privileges")
-# On one machine there is nothing to gossip with, and each handshake delays the start by a second.
-_ALONE = ("--loglevel=INFO", "--without-gossip", "--without-mingle")
 
 
 def servers(env: Mapping[str, str]) -> list[Program]:
@@ -41,22 +38,21 @@ def web(env: Mapping[str, str], *, host: str, port: int) -> Program:
 
 def trusted(env: Mapping[str, str]) -> Program:
     """The worker that holds the signing key. It mostly waits for databases and servers, so it uses threads."""
-    return _worker("trusted", env, ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "4"])
+    return _worker("trusted", env, ["--queues", "trusted", "--threads", "4"])
 
 
 def worker(env: Mapping[str, str]) -> Program:
-    return _worker("worker", env, ["--concurrency", str(min(4, os.cpu_count() or 1))])
+    return _worker("worker", env, ["--processes", str(min(4, os.cpu_count() or 1))])
 
 
 def _worker(name: str, env: Mapping[str, str], options: Sequence[str]) -> Program:
     # The checks passed a moment ago (`manage.py prepare`); in a worker they would import every page: 20 MB.
     unchecked = {**env, "CELERY_SKIP_CHECKS": "1"}
-    return _python(name, unchecked, [*AS_ROOT, *_CELERY, "worker", *_ALONE, *options])
+    return _python(name, unchecked, [*AS_ROOT, "-m", "silas_platform.worker", name, *options])
 
 
 def beat(env: Mapping[str, str]) -> Program:
-    command = ["-m", "celery", "-A", "silas_platform.beat", "--quiet", "beat", "--loglevel=WARNING", "--pidfile="]
-    return _python("beat", env, command)
+    return _python("beat", env, ["-m", "silas_platform.beat"])
 
 
 def marked_env(env: Mapping[str, str]) -> dict[str, str]:

@@ -15,8 +15,9 @@ from apps.autonomy.services import admission, session_control, session_run
 from apps.bus import services as bus
 from apps.bus import worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue, Worker
+from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
+from apps.bus.workers import Worker
 from apps.guard.models import GuardedRun
 from kernel.clock import now
 from kernel.tenancy import tenant_scope

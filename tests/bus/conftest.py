@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from apps.bus import registry, worker
-from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
+from apps.bus.workers import Worker
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import lease_any
 

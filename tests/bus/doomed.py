@@ -10,7 +10,8 @@ from typing import Any
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import registry, worker
-from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.enums import Kind, Queue
+from apps.bus.workers import Worker
 from kernel.tenancy import in_scope
 
 

@@ -13,8 +13,9 @@ from django.db import connection
 
 from apps.bus import queries, worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue, Worker
+from apps.bus.enums import Queue
 from apps.bus.queries import DueScope
+from apps.bus.workers import Worker
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.bus.conftest import held

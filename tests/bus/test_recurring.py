@@ -10,9 +10,10 @@ import pytest
 
 from apps.bus import registry, services, worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.enums import Kind, Queue
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.rules import MAX_ATTEMPTS
+from apps.bus.workers import Worker
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, in_scope, tenant_scope
 from tests.bus.conftest import held, row

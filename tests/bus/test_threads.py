@@ -11,10 +11,11 @@ import pytest
 
 from apps.bus import registry, threads, worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import LIVE, Kind, State, Worker
+from apps.bus.enums import LIVE, Kind, State
 from apps.bus.models import QueueMessage
 from apps.bus.rules import scope_of
 from apps.bus.services import enqueue
+from apps.bus.workers import Worker
 from kernel.clock import now
 from kernel.tenancy import platform_scope, tenant_scope
 from tests.bus.conftest import row

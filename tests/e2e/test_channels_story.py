@@ -19,7 +19,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from apps.bus import wakeup
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from apps.messengers.cards import accounts
 from apps.messengers.models import Channel
 from apps.messengers.slack.adapter import signature

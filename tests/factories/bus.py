@@ -12,10 +12,11 @@ from django.db.models.functions import Now
 
 from apps.bus import queries
 from apps.bus.deliveries import deliver
-from apps.bus.enums import LIVE, Kind, Queue, Sender, Worker
+from apps.bus.enums import LIVE, Kind, Queue, Sender
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
 from apps.bus.services import lease, send_message
+from apps.bus.workers import Worker
 from kernel.ratelimit.fixed_window import redis_client
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from silas_platform.worker_watchdog import count_waiting

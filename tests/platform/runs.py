@@ -65,12 +65,12 @@ class Run:
         return found
 
     def children(self, word: str) -> list[psutil.Process]:
-        """The run's own processes with `word` among their arguments, the trusted worker's under that word alone; one
-        that dies while it is asked is none."""
+        """The run's own processes with `word` among their arguments or as a module's last name, the trusted worker's
+        under that word alone; one that dies while it is asked is none."""
         found = []
         for child in marked(MARK, str(self.var)):
             with suppress(psutil.NoSuchProcess):
-                words = child.cmdline()
+                words = [argument.rpartition(".")[2] for argument in child.cmdline()]
                 found += [child] if word in words and (word == "trusted" or "trusted" not in words) else []
         return found
 

@@ -17,7 +17,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from apps.bus.enums import WORKER_OF, Worker
+from apps.bus.enums import WORKER_OF
+from apps.bus.workers import Worker
 from silas_platform.telemetry.collectors import DATABASE_GAUGES
 from silas_platform.up.environment import ROOT
 from tests.programs import PROGRAMS, do_without

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from silas_platform.up.environment import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

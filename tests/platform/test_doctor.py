@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from apps.bus.enums import Kind, Worker
+from apps.bus.enums import Kind
 from apps.bus.services import schedule
+from apps.bus.workers import Worker
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from silas_platform import doctor

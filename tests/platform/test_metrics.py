@@ -24,7 +24,8 @@ from django.test import Client
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client.parser import text_string_to_metric_families
 
-from apps.bus.enums import Queue, Worker
+from apps.bus.enums import Queue
+from apps.bus.workers import Worker
 from kernel.clock import now
 from silas_platform import worker_watchdog
 from silas_platform.telemetry import collectors, instruments

@@ -20,7 +20,7 @@ from celery.bin.celery import celery
 from daphne.cli import CommandLineInterface
 from django.core.management import get_commands, load_command_class
 
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from silas_platform.up.environment import ROOT
 from tests.programs import PROGRAMS, do_without
 

@@ -12,9 +12,10 @@ import pytest
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
-from apps.bus.enums import Kind, Worker
+from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.worker import drain
+from apps.bus.workers import Worker
 from apps.knowledge import intake
 from apps.knowledge.models import Collection, Intake
 from apps.sessions import retention

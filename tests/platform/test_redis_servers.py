@@ -20,7 +20,7 @@ import django; django.setup()
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.core.cache import cache
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from apps.bus.wakeup import wake
 from tests import nursery
 cache.set("kept", "here", 60)

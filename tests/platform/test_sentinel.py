@@ -24,7 +24,7 @@ import asyncio, sys
 import django; django.setup()
 from channels.layers import get_channel_layer
 from django.core.cache import cache
-from apps.bus.enums import Worker
+from apps.bus.workers import Worker
 from apps.bus.wakeup import wake
 from kernel.ratelimit.fixed_window import Limit, aconsume
 from silas_platform.celery import app

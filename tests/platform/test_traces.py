@@ -19,9 +19,10 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 from pydantic_ai import models
 
-from apps.bus.enums import Kind, Worker
+from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.wakeup import wake
+from apps.bus.workers import Worker
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.messengers import inbound, ports

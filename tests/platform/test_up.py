@@ -106,7 +106,7 @@ def test_program_is_told_its_own_keys_and_database_only(run: Run) -> None:
 
 def test_workers_of_the_run_are_up_and_stay_and_say_nothing_of_who_started_them(run: Run) -> None:
     """As root they would, in the midst of the start."""
-    for name in ("celery@", "trusted@"):
+    for name in ("worker@", "trusted@"):
         assert eventually(lambda name=name: any(name in line and "ready" in line for line in run.lines))
     assert [line for line in run.lines if "superuser" in line] == []
 

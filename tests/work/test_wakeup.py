@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from apps.bus.enums import Worker
 from apps.bus.wakeup import wake
+from apps.bus.workers import Worker
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import Course, WorkItem
