@@ -87,7 +87,7 @@ def chromium() -> str | None:
 
 
 def whole_chromium() -> str:
-    """For what the shell lacks: sound, and tabs that are in sight or not. The test is skipped where there is none."""
+    """The test is skipped where there is none."""
     given = os.environ.get("SILAS_CHROMIUM")
     whole = given if given and SHELL not in given else _installed(*WHOLE)
     return whole or do_without("needs Debian's chromium", PROGRAMS)
@@ -151,6 +151,13 @@ def seeded(migrated: None, django_db_blocker: Any) -> dict[str, demo_content.Log
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     async with launched(chromium()) as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def whole_browser() -> AsyncIterator[Browser]:
+    """For a file whose tests need what the shell lacks: it names this one its `browser`, and says why."""
+    async with launched(whole_chromium()) as browser:
         yield browser
 
 

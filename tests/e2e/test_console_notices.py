@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest_asyncio
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from apps.approvals.cards import alerts
@@ -15,7 +14,6 @@ from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from kernel.tenancy import in_thread, tenant_scope
 from tests.e2e.axe import violations
-from tests.e2e.conftest import launched, whole_chromium
 from tests.e2e.console import log_in
 from tests.factories.sessions import make_session, say
 
@@ -29,11 +27,10 @@ COUNT = """
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
+@pytest.fixture(scope="module")
+def browser(whole_browser: Browser) -> Browser:
     """The shell without windows rings in no tab."""
-    async with launched(whole_chromium()) as whole:
-        yield whole
+    return whole_browser
 
 
 async def _open(web: str, open_page: Any, user: Any, path: str) -> Page:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import OAuthApp
@@ -23,6 +23,12 @@ SIZES: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1366, "height": 768}},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
 }
+
+
+@pytest.fixture(scope="module")
+def browser(whole_browser: Browser) -> Browser:
+    """In the shell without windows, an address that a form is redirected to is not routed."""
+    return whole_browser
 
 
 async def _is_sound(page: Page) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from apps.inbox import handoff
 from apps.tenants.enums import Role
@@ -49,6 +49,12 @@ class Company:
     tenant: Tenant
     owner: User
     deployment: Deployment
+
+
+@pytest.fixture(scope="module")
+def browser(whole_browser: Browser) -> Browser:
+    """The shell without windows draws its pages a little differently; the pictures show what people see."""
+    return whole_browser
 
 
 @pytest.fixture
