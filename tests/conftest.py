@@ -10,7 +10,8 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,25 @@ def other_tenant(database: None) -> Any:
     from tests.factories.tenants import make_tenant
 
     return make_tenant()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """`provider(*replies)`: a local server that acts as a model provider, for the test and for its subprocesses."""
+    from pydantic_ai import models
+
+    from tests.fakes.openai_server import FakeOpenAI, serving_in_thread
+
+    @contextmanager
+    def serving(*replies: Any) -> Iterator[FakeOpenAI]:
+        told = replies[0] if callable(replies[0]) else list(replies)
+        with serving_in_thread(told) as fake:
+            monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
+            monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
+            yield fake
+
+    return serving
 
 
 @pytest.fixture

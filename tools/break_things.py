@@ -146,7 +146,7 @@ BREAKS = (
         "apps/bus/services.py",
         "if attempts >= rules.MAX_ATTEMPTS:",
         "if attempts > rules.MAX_ATTEMPTS:",
-        "tests/bus/test_delivery.py",
+        "tests/bus/test_consumers.py",
     ),
     Break("apps/bus/services.py", "1 << (attempts - 1)", "1 << attempts", "tests/bus/test_delivery.py"),
     # Connected accounts

@@ -15,6 +15,7 @@ from apps.tenants.models import User
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_passkeys import register
 from tests.factories.approvals import make_plan, make_token
+from tests.factories.console import browser
 from tests.factories.passkeys import SoftPasskey
 
 MODELS = ["card", "decision", "answer", "approvaltoken", "tokenuse", "tokenrevocation", "approverkey", "passkey"]
@@ -53,17 +54,11 @@ def test_admin_page_of_a_key_hides_the_sealed_half(admin: Client, tenant: Any, o
     assert "sealed" not in page.content.decode().lower()
 
 
-def as_owner(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 POLICY = {"scope": "", "risk": "irreversible", "who": "approvers", "people": 2, "passkey": "registered"}
 
 
 def test_owner_saves_a_policy_that_is_written_down(tenant: Any, owner: Any, approver: Any) -> None:
-    as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
+    browser(owner).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
     with tenant_scope(tenant):
         saved = ApprovalPolicy.objects.get()
         entry = AuditEntry.objects.order_by("seq").last()
@@ -73,26 +68,26 @@ def test_owner_saves_a_policy_that_is_written_down(tenant: Any, owner: Any, appr
 
 
 def test_policy_that_nobody_could_meet_is_refused(tenant: Any, owner: Any) -> None:
-    page = as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
+    page = browser(owner).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
     with tenant_scope(tenant):
         assert b"Only 1 of your members" in page.content
         assert not ApprovalPolicy.objects.exists()
 
 
 def test_policy_for_owners_counts_owners_only(tenant: Any, owner: Any, approver: Any) -> None:
-    as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), {**POLICY, "who": "owners"})
+    browser(owner).post(reverse("admin:approvals_approvalpolicy_add"), {**POLICY, "who": "owners"})
     with tenant_scope(tenant):
         assert not ApprovalPolicy.objects.exists()
 
 
 def test_same_policy_twice_is_refused_in_words(tenant: Any, owner: Any, approver: Any) -> None:
-    address, client = reverse("admin:approvals_approvalpolicy_add"), as_owner(owner)
+    address, client = reverse("admin:approvals_approvalpolicy_add"), browser(owner)
     client.post(address, POLICY)
     assert b"already exists" in client.post(address, POLICY).content
 
 
 def test_changed_policy_is_written_down_with_what_changed(tenant: Any, owner: Any, approver: Any) -> None:
-    client = as_owner(owner)
+    client = browser(owner)
     client.post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
     with tenant_scope(tenant):
         row = ApprovalPolicy.objects.get()
@@ -111,7 +106,7 @@ def test_changed_policy_is_written_down_with_what_changed(tenant: Any, owner: An
 def test_deleted_policy_is_written_down(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         row = ApprovalPolicy.objects.create()
-    as_owner(owner).post(reverse("admin:approvals_approvalpolicy_delete", args=[row.pk]), {"post": "yes"})
+    browser(owner).post(reverse("admin:approvals_approvalpolicy_delete", args=[row.pk]), {"post": "yes"})
     with tenant_scope(tenant):
         entry, left = AuditEntry.objects.order_by("seq").last(), ApprovalPolicy.objects.exists()
     assert json.loads(entry.data)["change"] == "deleted"
@@ -120,7 +115,7 @@ def test_deleted_policy_is_written_down(tenant: Any, owner: Any) -> None:
 
 @pytest.mark.parametrize("people", ["0", "6", "-1", "many", ""])
 def test_policy_with_an_odd_number_of_people_is_refused(tenant: Any, owner: Any, people: str) -> None:
-    as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), {**POLICY, "people": people})
+    browser(owner).post(reverse("admin:approvals_approvalpolicy_add"), {**POLICY, "people": people})
     with tenant_scope(tenant):
         assert not ApprovalPolicy.objects.exists()
 
@@ -135,31 +130,31 @@ def test_policy_of_another_tenant_counts_its_own_members(
 
 @pytest.mark.parametrize("name", ["approvalpolicy", "cardtiming"])
 def test_every_field_says_what_it_means(owner: Any, name: str) -> None:
-    form = as_owner(owner).get(reverse(f"admin:approvals_{name}_add")).context["adminform"].form
+    form = browser(owner).get(reverse(f"admin:approvals_{name}_add")).context["adminform"].form
     assert [field.name for field in form if not field.help_text] == []
 
 
 def test_policy_that_asks_for_passkeys_says_who_has_none(owner: Any) -> None:
     policy = {**POLICY, "people": 1, "passkey": "required"}
-    page = as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), policy, follow=True)
+    page = browser(owner).post(reverse("admin:approvals_approvalpolicy_add"), policy, follow=True)
     assert "Only 0 of the members who may approve have a passkey" in page.content.decode()
 
 
 def test_approver_cannot_edit_policies(tenant: Any, owner: Any, approver: Any) -> None:
-    as_owner(approver).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
+    browser(approver).post(reverse("admin:approvals_approvalpolicy_add"), POLICY)
     with tenant_scope(tenant):
         assert not ApprovalPolicy.objects.exists()
 
 
 def test_owner_takes_a_member_s_lost_passkey_out_of_use(tenant: Any, owner: Any, approver: Any) -> None:
     passkey = register(tenant, approver, SoftPasskey())
-    as_owner(owner).post(reverse("admin:approvals_passkey_delete", args=[passkey.pk]), {"post": "yes"})
+    browser(owner).post(reverse("admin:approvals_passkey_delete", args=[passkey.pk]), {"post": "yes"})
     with tenant_scope(tenant):
         assert Passkey.objects.get(pk=passkey.pk).removed_at is not None
 
 
 def test_approver_cannot_take_a_passkey_out_of_use(tenant: Any, owner: Any, approver: Any) -> None:
     passkey = register(tenant, owner, SoftPasskey())
-    as_owner(approver).post(reverse("admin:approvals_passkey_delete", args=[passkey.pk]), {"post": "yes"})
+    browser(approver).post(reverse("admin:approvals_passkey_delete", args=[passkey.pk]), {"post": "yes"})
     with tenant_scope(tenant):
         assert Passkey.objects.get(pk=passkey.pk).removed_at is None

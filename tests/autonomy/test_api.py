@@ -17,6 +17,7 @@ from apps.autonomy.models import AutonomousSession, Outbox
 from apps.guard.models import GuardedRun
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.autonomy import House, make_house
 from tests.factories.console import browser
 from tests.factories.guard import make_budget
@@ -52,10 +53,6 @@ def key_of(house: House) -> str:
 
 def new(house: House, **more: Any) -> dict[str, Any]:
     return {"name": "Nightly", "deployment": str(house.deployment.pk), "prompt": "Look at returns", **more}
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def every_request(api: Api, task: Any, trigger: Any, session: Any, hook: Any, budget: Any) -> list[Any]:

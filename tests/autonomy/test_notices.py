@@ -13,16 +13,14 @@ from apps.approvals.models import ApprovalToken, Card, TokenUse
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
-from apps.autonomy.services import admission, limit_increases, session_run, trigger_dispatch
-from apps.autonomy.services.session_end import LOST, end
+from apps.autonomy.services import admission, limit_increases, trigger_dispatch
 from apps.bus import services as bus
-from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.models import SystemControl
 from kernel.tenancy import tenant_scope
+from tests.autonomy.test_lost_workers import lose_worker
 from tests.autonomy.test_models import CLOSE, DONE, MODEL, SEARCH
 from tests.factories.autonomy import House
-from tests.factories.bus import lease_any
 from tests.factories.console import browser
 from tests.factories.proposals import press
 from tests.factories.tenants import make_member
@@ -33,15 +31,6 @@ from tests.work.drained import drain_as_a_worker
 def notice_reasons(house: House) -> list[str]:
     with tenant_scope(house.tenant):
         return list(Notification.objects.order_by("created_at").values_list("reason", flat=True))
-
-
-def lose_worker(house: House, task: Any) -> Any:
-    session = house.run_now(task)
-    house.do(admission.admit_waiting)
-    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
-    house.do(lambda: end(house.session(session.pk), LOST))
-    return house.session(session.pk)
 
 
 def stop_at_limit(house: House, **limits: Any) -> Any:

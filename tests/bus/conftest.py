@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apps.bus import registry, worker
+from apps.bus import registry, services, worker
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
 from apps.bus.workers import Worker
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import lease_any
+from tests.factories.bus import lease_any, make_message
 
 
 def take(tenant: Any, queue: str = Queue.EXECUTOR, **wish: Any) -> Lease | None:
@@ -32,6 +32,14 @@ def row(tenant: Any, **which: Any) -> QueueMessage:
     with tenant_scope(tenant):
         found: QueueMessage = QueueMessage.objects.exclude(kind=Kind.RETENTION).get(**which)
     return found
+
+
+def bury(tenant: Any, **fields: Any) -> QueueMessage:
+    """A dead letter."""
+    message = make_message(tenant, **fields)
+    with tenant_scope(tenant):
+        services.dead_letter(held(tenant, scope_id=message.scope_id), "poison")
+    return message
 
 
 @pytest.fixture

@@ -10,23 +10,15 @@ import pytest
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.bus import dead_letters, queries, services
+from apps.bus import dead_letters, queries
 from apps.bus.enums import Queue
-from apps.bus.models import QueueMessage
 from apps.bus.queries import Depth
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.bus.conftest import held, row, take
+from tests.bus.conftest import bury, held, row, take
 from tests.factories.bus import make_message
 from tests.rivals import race
-
-
-def bury(tenant: Any, **fields: Any) -> QueueMessage:
-    message = make_message(tenant, **fields)
-    with tenant_scope(tenant):
-        services.dead_letter(held(tenant, scope_id=message.scope_id), "poison")
-    return message
 
 
 def say(word: Any, tenant: Any, message_pk: Any, user: Any) -> None:

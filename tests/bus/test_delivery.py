@@ -32,12 +32,6 @@ def marks(tenant: Any) -> list[tuple[str, str]]:
         return list(Processed.objects.values_list("consumer", "message_id"))
 
 
-def fail(tenant: Any, times: int) -> None:
-    for _ in range(times):
-        say(tenant, services.nack, held(tenant), reason="broken")
-        let_waits_pass(tenant)
-
-
 def test_enqueue_outside_a_scope_is_refused(database: None) -> None:
     with pytest.raises(ScopeError):
         services.send_message(QUEUE, kind="system_event", scope_id="s", sender="runtime")
@@ -95,28 +89,6 @@ def test_wait_for_the_next_attempt_doubles(tenant: Any) -> None:
         let_waits_pass(tenant)
 
 
-def test_fifth_nack_buries_the_message(tenant: Any) -> None:
-    make_message(tenant)
-    fail(tenant, 4)
-    assert row(tenant, queue=QUEUE).state == "queued"
-    fail(tenant, 1)
-    assert row(tenant, queue=QUEUE).state == "dead"
-    assert row(tenant, queue=QUEUE).attempts == 5
-    assert row(tenant, queue=QUEUE).reason == "broken"
-
-
-def test_fifth_silent_holder_buries_the_message_at_the_sweep(tenant: Any) -> None:
-    make_message(tenant)
-    fail(tenant, 4)
-    held(tenant)
-    let_leases_run_out(tenant)
-    assert take(tenant) is None
-    say(tenant, services.expire_leases)
-    assert row(tenant, queue=QUEUE).state == "dead"
-    assert row(tenant, queue=QUEUE).attempts == 5
-    assert row(tenant, queue=QUEUE).reason == "lease_expired"
-
-
 def test_dead_message_that_tells_nobody_is_told_upwards_and_audited_without_its_text(tenant: Any) -> None:
     message = make_message(tenant, content="my secret")
     told: list[Any] = []
@@ -145,7 +117,7 @@ def test_pending_count_counts_the_leased_and_not_the_finished(tenant: Any) -> No
         make_message(tenant)
     say(tenant, services.ack, held(tenant))
     held(tenant)
-    assert say(tenant, services.pending_count, QUEUE, "scope") == 2
+    assert say(tenant, queries.pending_count, QUEUE, "scope") == 2
 
 
 def test_processed_mark_is_each_consumers_and_tenants_own_and_made_once(tenant: Any, other_tenant: Any) -> None:

@@ -15,8 +15,7 @@ from apps.bus import services
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from kernel.tenancy import INSTALLATION, tenant_scope
-from tests.bus.conftest import held, row
-from tests.bus.test_dead_letters import bury
+from tests.bus.conftest import bury, held, row
 from tests.factories.bus import make_message
 
 

@@ -19,13 +19,6 @@ from tests.factories.memories import conversation, kept_in, remember
 from tests.factories.sessions import make_session, say
 
 
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
-
-
 def _press(user: Any, name: str, session: ChatSession, **data: str) -> Any:
     return browser(user).post(reverse(name, args=[session.pk]), data, **HTMX)
 

@@ -23,13 +23,6 @@ from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
 
 
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
-
-
 def _press(user: Any, name: str, session: ChatSession, **data: str) -> Any:
     return browser(user).post(reverse(f"console-{name}", args=[session.pk]), data, **HTMX)
 

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.urls import reverse
 
 from apps.inbox.models import Team, TeamMember
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser
-from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member, make_tenant
 from tests.inbox.test_teams import make_team
-
-
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
 
 
 def test_owner_makes_changes_and_deletes_a_team(tenant: Any, owner: Any, agent: Any) -> None:

@@ -26,11 +26,12 @@ from apps.memory.recall import memories_of
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import scopes_about
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.console.test_roles import ALLOWED
+from tests.factories.api import Api as Program
+from tests.factories.api import code
 from tests.factories.console import browser
 from tests.factories.identity import make_identity_desk
 from tests.factories.memories import customer, remember
@@ -223,25 +224,13 @@ def test_what_is_said_twice_comes_back_after_a_merge_and_nothing_old_is_undone(h
 # -- the API -----------------------------------------------------------------------------------------------------------
 
 
-class Api:
-    """A client with an API key of these scopes, or in the session of a member."""
-
-    def __init__(self, tenant: Any, *scopes: KeyScope, member: Any = None) -> None:
-        self._client, self._headers = browser(member), dict[str, str]()
-        if member is None:
-            with tenant_scope(tenant):
-                made = create_api_key("Test", scopes=scopes)
-            self._headers = {"authorization": f"Bearer {made.key}"}
+class Api(Program):
+    """A program or a member who asks about contacts."""
 
     def __call__(self, verb: str, path: str = "", body: Any = None, **headers: str) -> Any:
-        call = getattr(self._client, verb)
-        sent = body if verb == "get" else body or {}
-        kind = {} if verb == "get" else {"content_type": "application/json"}
-        return call(f"{CONTACTS}{path}", sent, headers={**self._headers, **headers}, **kind)
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+        if verb == "get":
+            return self.get(f"{CONTACTS}{path}", **(body or {}))
+        return self.send(verb, f"{CONTACTS}{path}", body or {}, **headers)
 
 
 def test_program_adds_finds_changes_merges_and_unmerges(house: House) -> None:

@@ -20,8 +20,9 @@ from apps.events.services import emit
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
-from tests.autonomy.test_api import Api, code
+from tests.autonomy.test_api import Api
 from tests.autonomy.test_routes import outbox, receiver
+from tests.factories.api import code
 from tests.factories.autonomy import House, make_house
 from tests.factories.bus import let_leases_run_out, let_waits_pass
 from tests.factories.sessions import make_session, say

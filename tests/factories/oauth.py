@@ -15,6 +15,7 @@ from apps.tenants.enums import KeyScope
 from apps.tenants.models import User
 from apps.tenants.oauth.services import NewApp, register_app
 from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
 
 CALLBACK = "https://app.example/callback"
 ISSUER = "http://testserver"
@@ -29,12 +30,6 @@ def make_app(tenant: Any, *scopes: KeyScope, confidential: bool = False, **field
             is_confidential=confidential,
             actor="system",
         )
-
-
-def browser(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @dataclass

@@ -14,6 +14,7 @@ from apps.gates.queries import active_gates
 from apps.gates.services import save_gate, write_version
 from apps.tenants.services import create_api_key, revoke_api_key
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment
@@ -54,10 +55,6 @@ def gate(tenant: Any) -> Gate:
         saved = save_gate(spec("words"))
         write_version(spec("words", config={"pattern": "x"}))
         return saved
-
-
-def code(response: Any) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["code"]
 
 
 def every_request(api: Api, gate_id: Any) -> list[Any]:

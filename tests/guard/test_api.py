@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
@@ -16,28 +15,17 @@ from apps.guard.locks import current_days
 from apps.guard.models import Budget, SystemControl
 from apps.guard.schemas import Admitted
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.console import browser
 from tests.factories.guard import make_budget, make_call, make_run
 
 SPENDING = "/api/v1/spending"
 
 
-def _key(tenant: Any, *scopes: KeyScope) -> str:
-    with tenant_scope(tenant):
-        return create_api_key("spending", scopes=scopes).key
-
-
 @pytest.fixture
-def call(tenant: Any) -> Any:
-    own = _key(tenant)
-
-    def send(method: str, address: str = SPENDING, *, key: str = own) -> Any:
-        headers = {"Authorization": f"Bearer {key}"}
-        return getattr(Client(), method)(address, content_type="application/json", headers=headers)
-
-    return send
+def api(tenant: Any) -> Api:
+    return Api(tenant)
 
 
 def spend(tenant: Any, amount: str, *, purpose: str) -> None:
@@ -56,10 +44,10 @@ def pause_by_limit(tenant: Any) -> Budget:
     return budget
 
 
-def test_spending_is_added_up_by_day_deployment_model_and_purpose(call: Any, tenant: Any) -> None:
+def test_spending_is_added_up_by_day_deployment_model_and_purpose(api: Api, tenant: Any) -> None:
     spend(tenant, "0.5", purpose="proxy")
     spend(tenant, "0.25", purpose="planner")
-    answer = call("get", f"{SPENDING}?days=3").json()
+    answer = api.get(f"{SPENDING}?days=3").json()
     assert Decimal(answer["total_usd"]) == Decimal("0.75")
     assert [Decimal(day["amount_usd"]) for day in answer["daily"]] == [0, 0, Decimal("0.75")]
     assert [row["name"] for row in answer["by_purpose"]] == ["proxy", "planner"]
@@ -67,30 +55,30 @@ def test_spending_is_added_up_by_day_deployment_model_and_purpose(call: Any, ten
     assert len(answer["by_deployment"]) > 0
 
 
-def test_reached_limit_is_told_and_resumed(call: Any, tenant: Any) -> None:
+def test_reached_limit_is_told_and_resumed(api: Api, tenant: Any) -> None:
     pause_by_limit(tenant)
-    assert [limit["is_paused"] for limit in call("get").json()["limits"]] == [True]
-    assert call("post", f"{SPENDING}/resume").json() == {"resumed": 1}
-    assert [limit["is_paused"] for limit in call("get").json()["limits"]] == [False]
+    assert [limit["is_paused"] for limit in api.get(SPENDING).json()["limits"]] == [True]
+    assert api.post(f"{SPENDING}/resume").json() == {"resumed": 1}
+    assert [limit["is_paused"] for limit in api.get(SPENDING).json()["limits"]] == [False]
     with tenant_scope(tenant):
         assert AuditEntry.objects.get(event=AuditEvent.SPENDING_RESUMED).actor.startswith("api_key:")
-    assert call("post", f"{SPENDING}/resume").json() == {"resumed": 0}
+    assert api.post(f"{SPENDING}/resume").json() == {"resumed": 0}
 
 
-def test_pause_of_an_administrator_is_told_and_stays(call: Any, tenant: Any) -> None:
+def test_pause_of_an_administrator_is_told_and_stays(api: Api, tenant: Any) -> None:
     with tenant_scope(tenant):
         SystemControl.objects.create(pause=Pause.ALL)
-    call("post", f"{SPENDING}/resume")
-    assert call("get").json()["pauses"] == [{"deployment_id": None, "pause": "pause_all"}]
+    api.post(f"{SPENDING}/resume")
+    assert api.get(SPENDING).json()["pauses"] == [{"deployment_id": None, "pause": "pause_all"}]
 
 
-def test_other_tenants_and_keys_without_the_scope_change_nothing(call: Any, tenant: Any, other_tenant: Any) -> None:
+def test_other_tenants_and_keys_without_the_scope_change_nothing(api: Api, tenant: Any, other_tenant: Any) -> None:
     pause_by_limit(tenant)
-    assert call("post", f"{SPENDING}/resume", key=_key(other_tenant)).json() == {"resumed": 0}
-    refused = call("post", f"{SPENDING}/resume", key=_key(tenant, KeyScope.SETTINGS_READ))
+    assert Api(other_tenant).post(f"{SPENDING}/resume").json() == {"resumed": 0}
+    refused = Api(tenant, KeyScope.SETTINGS_READ).post(f"{SPENDING}/resume")
     assert refused.status_code == 403
     assert refused.json()["error"]["extra"]["scope"] == "settings:write"
-    assert [limit["is_paused"] for limit in call("get").json()["limits"]] == [True]
+    assert [limit["is_paused"] for limit in api.get(SPENDING).json()["limits"]] == [True]
 
 
 def test_approver_reads_but_does_not_resume(tenant: Any, approver: Any, stranger: Any) -> None:
@@ -101,5 +89,5 @@ def test_approver_reads_but_does_not_resume(tenant: Any, approver: Any, stranger
 
 
 @pytest.mark.parametrize("query", ["days=0", "days=367", "days=x", "span=7"])
-def test_wrong_query_is_refused(call: Any, query: str) -> None:
-    assert call("get", f"{SPENDING}?{query}").status_code == 400
+def test_wrong_query_is_refused(api: Api, query: str) -> None:
+    assert api.get(f"{SPENDING}?{query}").status_code == 400

@@ -14,7 +14,7 @@ from apps.guard.schemas import Done, Limits, Refused, RunRef
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import lease_any, let_leases_run_out, make_message
 from tests.factories.guard import answer, audited, change_run, make_call, make_run, reread
-from tests.guard.conftest import Handle, call, never, refusal, refused
+from tests.guard.conftest import Handle, call, never, refused
 
 COSTS = make_call(estimate=Decimal("0.1"))
 NOT_GRANTED = make_call(access=frozenset())
@@ -128,7 +128,3 @@ def test_brakes_speak_in_order_and_one_at_a_time(
         change_run(run, halt_state="halt_requested")
     call(run, make_call(estimate=Decimal(1), access=frozenset({"look_up"} if granted else ())))
     assert [event for event, _ in audited(run)] == events
-
-
-def test_call_without_a_known_price_is_refused_where_a_price_is_due(tenant: Any) -> None:
-    assert refusal(make_run(tenant), None) is RefusalCode.PRICE_UNKNOWN

@@ -63,24 +63,15 @@ def test_estimate_is_reserved_and_what_it_really_cost_is_charged_once(
     assert ledger(tenant) == [("reserve", Decimal("0.25")), ("settle", charged - Decimal("0.25"))]
 
 
-def test_cost_far_below_a_cent_keeps_its_digits(tenant: Any) -> None:
-    run = make_run(tenant)
-    for _ in range(3):
-        spend(run, "0.000000001")
-    assert money(run) == (Decimal("0.000000003"), Decimal(0))
-
-
 def test_free_call_leaves_no_ledger_entry(tenant: Any) -> None:
     spend(make_run(tenant), "0")
     assert ledger(tenant) == []
 
 
-def test_failed_model_run_is_charged_counted_and_audited_as_an_error(tenant: Any) -> None:
+def test_failed_model_run_is_charged_and_audited_as_an_error(tenant: Any) -> None:
     run = make_run(tenant)
-    settle(admitted(run, "0.25"), "0.25", failed="provider_error", input_tokens=100, output_tokens=20)
+    settle(admitted(run, "0.25"), "0.25", failed="provider_error")
     assert audited(run)[-1] == ("tool_call", '{"cost_usd":"0.25","intent":"converse","outcome":"error","seq":1}')
-    assert reread(run).input_tokens == 100
-    assert reread(run).output_tokens == 20
 
 
 def test_tool_cannot_pass_as_a_model_run(tenant: Any) -> None:
@@ -138,12 +129,6 @@ def test_budget_that_would_be_exceeded_refuses(tenant: Any, period: str, code: R
     assert refusal(run, "0.000000001") is code
 
 
-def test_budget_of_zero_lets_only_a_free_call_through(tenant: Any) -> None:
-    make_budget(tenant, "0")
-    assert refusal(make_run(tenant), "0") is None
-    assert refusal(make_run(tenant), "0.000000001") is RefusalCode.GLOBAL_DAILY
-
-
 def test_deployments_budget_holds_for_its_runs_only_and_the_tenants_for_all(tenant: Any) -> None:
     poor, rich = (make_deployment(tenant).pk for _ in range(2))
     make_budget(tenant, "0", deployment_id=poor)
@@ -173,13 +158,6 @@ def test_reached_budget_is_written_down_and_ends_what_works_alone(tenant: Any, o
     admit(run, "0.1")
     assert audited(run) == [("cost_cap_reached", '{"projected_usd":"0.1","reason":"global_daily"}')]
     assert reread(run).halt_state == state
-
-
-def test_settlement_frees_the_budget(tenant: Any) -> None:
-    budget, run = make_budget(tenant, "0.1"), make_run(tenant)
-    settle(admitted(run, "0.1"), "0.02")
-    assert money(budget) == (Decimal("0.02"), Decimal(0))
-    assert refusal(run, "0.08") is None
 
 
 def put_budget_into(budget: Budget, window: date) -> None:

@@ -95,13 +95,6 @@ def test_only_owners_open_and_change_it(tenant: Any, role: str) -> None:
     assert changes(tenant) == []
 
 
-def test_half_a_price_is_refused_by_the_service_too(tenant: Any) -> None:
-    with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        change_spending_policy({"default_input": Decimal(1)}, actor="system")
-    assert refused.value.code == "invalid"
-    assert changes(tenant) == []
-
-
 def test_console_and_administration_lead_to_each_other(tenant: Any, owner: Any) -> None:
     desk = browser(owner)
     desk.post(address(), TYPED)

@@ -31,25 +31,6 @@ RIVALS = 8
 ACT = make_call(tool="act", args={"to": "x"}, acting=True)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_rivals_with_random_prices_never_overspend_a_budget(tenant: Any, seed: int) -> None:
-    chance = random.Random(seed)
-    budget = make_budget(tenant, "1")
-    prices = [[Decimal(chance.randint(0, 400)) / 1000 for _ in range(5)] for _ in range(RIVALS)]
-
-    def spend_all(run: Any, wanted: list[Decimal]) -> None:
-        for estimate in wanted:
-            found = admit(run, estimate)
-            assert sum(money(budget)) <= 1
-            if isinstance(found, Admitted):
-                settle(found, str(estimate))
-
-    answers = race(*(partial(spend_all, make_run(tenant), wanted) for wanted in prices))
-    assert answers == [None] * RIVALS
-    assert money(budget)[0] <= 1
-    assert money(budget)[1] == 0
-
-
 def test_sixty_four_workers_with_random_prices_overspend_nothing(tenant: Any) -> None:
     chance = random.Random(64)
     budget = make_budget(tenant, "2")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, NeedsApproval
-from apps.safety import services
 from apps.safety.models import Hold
 from apps.safety.services.confirmations import allow
 from apps.safety.services.internal_agents import hint_for_call
@@ -103,14 +101,3 @@ def test_hint_is_canonical() -> None:
     assert (
         hint_for_call("run_skill", "refund", args) == "run_skill refund items=list(2) order=R-4711 sum=12.5 whole=true"
     )
-
-
-def test_question_costs_little(tenant: Any) -> None:
-    """The bound is far above what it takes (`make bench` measures): a machine that does more than this is slow."""
-    with tenant_scope(tenant):
-        began = time.perf_counter()
-        for _ in range(50):
-            services.judge_internal_call(
-                "tenant:x", name="chat", intent="run_skill", tool="look", args={"order": "R-4711"}
-            )
-        assert (time.perf_counter() - began) / 50 < 0.2

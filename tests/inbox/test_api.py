@@ -15,9 +15,10 @@ from apps.inbox import handoff
 from apps.inbox.models import Note
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api as Program
+from tests.factories.api import code
 from tests.factories.console import browser, make_card
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
@@ -25,28 +26,17 @@ from tests.factories.tenants import make_deployment, make_member
 LIST = "/api/v1/sessions"
 
 
-class Api:
-    """A client with an API key of these scopes, or in the session of a member."""
-
-    def __init__(self, tenant: Any, *scopes: KeyScope, member: Any = None) -> None:
-        self._client, self._headers, self.actor = browser(member), dict[str, str](), ""
-        if member is None:
-            with tenant_scope(tenant):
-                made = create_api_key("Test", scopes=scopes)
-            self._headers, self.actor = {"authorization": f"Bearer {made.key}"}, f"api_key:{made.row.pk}"
+class Api(Program):
+    """A program or a member who asks about conversations."""
 
     def get(self, path: str = LIST, **query: Any) -> Any:
-        return self._client.get(path, query, headers=self._headers)
+        return super().get(path, **query)
 
-    def send(self, verb: str, path: str, body: Any, **headers: str) -> Any:
-        call = getattr(self._client, verb)
-        return call(path, body, content_type="application/json", headers={**self._headers, **headers})
-
-    def patch(self, session: ChatSession, *, if_match: str = "", **body: Any) -> Any:
-        return self.send("patch", at(session), body, **({"if-match": if_match} if if_match else {}))
+    def change(self, session: ChatSession, *, if_match: str = "", **body: Any) -> Any:
+        return self.patch(at(session), body, **({"if_match": if_match} if if_match else {}))
 
     def say(self, session: ChatSession, text: Any, *, key: str = "", to: str = "messages") -> Any:
-        return self.send("post", at(session, to), {"text": text}, **({"idempotency-key": key} if key else {}))
+        return self.send("post", at(session, to), {"text": text}, **({"idempotency_key": key} if key else {}))
 
 
 @pytest.fixture
@@ -54,19 +44,8 @@ def api(tenant: Any) -> Api:
     return Api(tenant)
 
 
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
-
-
 def at(session: ChatSession, part: str = "") -> str:
     return f"{LIST}/{session.pk}{'/' if part else ''}{part}"
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def listed(api: Api, **query: Any) -> list[str]:
@@ -80,7 +59,7 @@ def actors(session: ChatSession) -> dict[str, str]:
 
 
 def test_program_takes_over_answers_and_hands_back(api: Api, session: ChatSession) -> None:
-    taken = api.patch(session, owner="human")
+    taken = api.change(session, owner="human")
     assert taken.status_code == 200
     assert taken.json()["owner"] == "human"
     assert taken.json()["owner_member"] is None
@@ -89,13 +68,13 @@ def test_program_takes_over_answers_and_hands_back(api: Api, session: ChatSessio
     assert said.json()["text"] == "It does."
     assert said.json()["sender"] == "human"
     assert said.json()["author"] is None
-    assert api.patch(session, owner="bot").json()["owner"] == "bot"
+    assert api.change(session, owner="bot").json()["owner"] == "bot"
     told = actors(session)
     assert {told["taken_over"], told["staff_replied"], told["handed_back"]} == {api.actor}
 
 
 def test_entries_are_listed_by_seq_without_gaps(api: Api, session: ChatSession) -> None:
-    api.patch(session, owner="human")
+    api.change(session, owner="human")
     api.say(session, "It does.")
     first = api.get(at(session, "messages"), limit=2).json()
     rest = api.get(at(session, "messages"), after_seq=first["next"], limit=2).json()
@@ -108,7 +87,7 @@ def test_entries_are_listed_by_seq_without_gaps(api: Api, session: ChatSession) 
 
 def test_member_answers_under_their_name(tenant: Any, agent: Any, session: ChatSession) -> None:
     api, mine = Api(tenant, member=agent), {"id": str(agent.pk), "name": agent.display_name}
-    assert api.patch(session, owner="human").json()["owner_member"] == mine
+    assert api.change(session, owner="human").json()["owner_member"] == mine
     assert api.say(session, "Hello").json()["author"] == mine
     assert api.get(at(session, "messages"), after_seq=2).json()["messages"][0]["author"] == mine
 
@@ -116,18 +95,18 @@ def test_member_answers_under_their_name(tenant: Any, agent: Any, session: ChatS
 def test_member_takes_over_from_a_program_and_no_program_from_a_member(
     tenant: Any, api: Api, agent: Any, session: ChatSession
 ) -> None:
-    api.patch(session, owner="human")
+    api.change(session, owner="human")
     page = browser(agent).get(f"/console/inbox/{session.pk}/").content.decode()
     assert "One of your systems is answering." in page
     assert f"/console/inbox/{session.pk}/take-over/" in page
-    assert Api(tenant, member=agent).patch(session, owner="human").json()["owner_member"]["id"] == str(agent.pk)
-    assert code(api.patch(session, owner="human")) == (409, "owned_by_other")
-    assert code(api.patch(session, owner="bot")) == (409, "owned_by_other")
+    assert Api(tenant, member=agent).change(session, owner="human").json()["owner_member"]["id"] == str(agent.pk)
+    assert code(api.change(session, owner="human")) == (409, "owned_by_other")
+    assert code(api.change(session, owner="bot")) == (409, "owned_by_other")
     assert code(api.say(session, "Hello")) == (409, "owned_by_other")
 
 
 def test_same_idempotency_key_says_it_once(tenant: Any, api: Api, session: ChatSession) -> None:
-    api.patch(session, owner="human")
+    api.change(session, owner="human")
     first, again = api.say(session, "It does.", key="k-1"), api.say(session, "It does.", key="k-1")
     assert again.status_code == 201
     assert again.json() == first.json()
@@ -158,36 +137,36 @@ def test_conversation_is_assigned_labelled_and_snoozed_in_one_change(
     old, new = (
         api.send("post", "/api/v1/labels", {"name": name, "colour": "red"}).json() for name in ("Refund", "Claim")
     )
-    api.patch(session, labels=[old["id"]])
+    api.change(session, labels=[old["id"]])
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
-    answer = api.patch(
+    answer = api.change(
         session, assignee=str(agent.pk), labels=[new["id"]], state="snoozed", snoozed_until=until.isoformat()
     ).json()
     assert answer["assignee"]["id"] == str(agent.pk)
     assert [label["name"] for label in answer["labels"]] == ["Claim"]
     assert answer["state"] == "snoozed"
     assert datetime.fromisoformat(answer["snoozed_until"]) == until
-    assert api.patch(session, state="snoozed").json()["snoozed_until"] is None
-    assert api.patch(session, state="resolved", assignee=None).json()["assignee"] is None
-    assert api.patch(session, state="open").json()["state"] == "open"
+    assert api.change(session, state="snoozed").json()["snoozed_until"] is None
+    assert api.change(session, state="resolved", assignee=None).json()["assignee"] is None
+    assert api.change(session, state="open").json()["state"] == "open"
 
 
 def test_refused_change_changes_nothing(api: Api, session: ChatSession) -> None:
-    assert api.patch(session, owner="human", labels=[str(uuid4())]).status_code == 404
-    assert code(api.patch(session, owner="human", assignee=str(uuid4()))) == (409, "assignee_unfit")
+    assert api.change(session, owner="human", labels=[str(uuid4())]).status_code == 404
+    assert code(api.change(session, owner="human", assignee=str(uuid4()))) == (409, "assignee_unfit")
     past = (now() - timedelta(days=1)).isoformat()
-    assert code(api.patch(session, owner="human", state="snoozed", snoozed_until=past)) == (400, "bad_time")
+    assert code(api.change(session, owner="human", state="snoozed", snoozed_until=past)) == (400, "bad_time")
     assert api.get(at(session)).json()["owner"] == "bot"
 
 
 def test_change_of_an_older_version_is_refused(api: Api, session: ChatSession) -> None:
     version = api.get(at(session)).headers["ETag"]
-    assert api.patch(session, if_match=version, state="resolved").status_code == 200
-    assert code(api.patch(session, if_match=version, state="open")) == (412, "conversation_changed")
+    assert api.change(session, if_match=version, state="resolved").status_code == 200
+    assert code(api.change(session, if_match=version, state="open")) == (412, "conversation_changed")
     version = api.get(at(session)).headers["ETag"]
     say(session, "One more thing")
-    assert code(api.patch(session, if_match=version, state="resolved")) == (412, "conversation_changed")
-    answer = api.patch(session, if_match="*", state="resolved")
+    assert code(api.change(session, if_match=version, state="resolved")) == (412, "conversation_changed")
+    answer = api.change(session, if_match="*", state="resolved")
     assert answer.json()["state"] == "resolved"
     assert answer.headers["ETag"] == api.get(at(session)).headers["ETag"]
 
@@ -197,7 +176,7 @@ def test_list_is_filtered_and_paged(tenant: Any, api: Api, agent: Any, session: 
     moment = now().isoformat()
     say(other, "Where is my order?")
     label = api.send("post", "/api/v1/labels", {"name": "Refund", "colour": "red"}).json()["id"]
-    api.patch(session, labels=[label], assignee=str(agent.pk), state="resolved")
+    api.change(session, labels=[label], assignee=str(agent.pk), state="resolved")
     with tenant_scope(tenant):
         ChatSession.objects.filter(pk=session.pk).update(last_customer="C-1")
     one, two = str(session.pk), str(other.pk)
@@ -252,13 +231,13 @@ def test_wrong_input_is_refused_with_its_field(api: Api, session: ChatSession) -
         {"state": "snoozed", "snoozed_until": "later"},
     ]
     for body in bodies:
-        assert code(api.patch(session, **body)) == (400, "invalid")
+        assert code(api.change(session, **body)) == (400, "invalid")
     for query in ({"state": "bot"}, {"before": "x"}, {"limit": 201}, {"assignee": "me"}, {"updated_since": "x"}):
         assert code(api.get(**query)) == (400, "invalid")
     assert code(api.get(channel="widget")) == (400, "invalid")
     assert code(api.get(at(session, "messages"), after_seq=-1)) == (400, "invalid")
     assert code(api.get(at(session, "notes"), before="x")) == (400, "invalid")
-    api.patch(session, owner="human")
+    api.change(session, owner="human")
     for part in ("messages", "notes"):
         assert code(api.say(session, {"x": 1}, to=part)) == (400, "invalid")
         assert code(api.say(session, "", to=part)) == (400, "invalid")
@@ -269,7 +248,7 @@ def test_wrong_input_is_refused_with_its_field(api: Api, session: ChatSession) -
 
 def test_nothing_is_said_while_the_bot_answers_resolved_or_not(api: Api, session: ChatSession) -> None:
     assert code(api.say(session, "Hello")) == (409, "not_taken_over")
-    api.patch(session, state="resolved")
+    api.change(session, state="resolved")
     assert code(api.say(session, "Hello")) == (409, "not_taken_over")
 
 
@@ -277,7 +256,7 @@ def test_conversation_of_another_company_is_not_found(tenant: Any, other_tenant:
     for api in (Api(other_tenant), Api(other_tenant, member=make_member(other_tenant, "owner"))):
         assert listed(api) == []
         assert api.get(at(session)).status_code == 404
-        assert api.patch(session, owner="human").status_code == 404
+        assert api.change(session, owner="human").status_code == 404
         assert api.get(at(session, "messages")).status_code == 404
         assert api.say(session, "Hello").status_code == 404
         assert api.get(at(session, "notes")).status_code == 404
@@ -290,8 +269,8 @@ def test_viewer_reads_and_changes_nothing(tenant: Any, viewer: Any, session: Cha
     api = Api(tenant, member=viewer)
     assert api.get(at(session)).status_code == 200
     assert api.get(at(session, "messages")).status_code == 200
-    assert code(api.patch(session, owner="human")) == (403, "forbidden_role")
-    assert code(api.patch(session, labels=[])) == (403, "forbidden_role")
+    assert code(api.change(session, owner="human")) == (403, "forbidden_role")
+    assert code(api.change(session, labels=[])) == (403, "forbidden_role")
     assert code(api.say(session, "Hello")) == (403, "forbidden_role")
     assert code(api.say(session, "Hello", to="notes")) == (403, "forbidden_role")
     assert code(api.send("post", "/api/v1/labels", {"name": "x", "colour": "red"})) == (403, "forbidden_role")
@@ -300,17 +279,17 @@ def test_viewer_reads_and_changes_nothing(tenant: Any, viewer: Any, session: Cha
 def test_key_with_a_scope_does_what_it_says_and_nothing_else(tenant: Any, session: ChatSession) -> None:
     reader, writer = Api(tenant, KeyScope.SESSIONS_READ), Api(tenant, KeyScope.SESSIONS_WRITE)
     assert reader.get(at(session)).status_code == 200
-    assert code(reader.patch(session, owner="human")) == (403, "forbidden_scope")
+    assert code(reader.change(session, owner="human")) == (403, "forbidden_scope")
     assert code(reader.say(session, "Hello")) == (403, "forbidden_scope")
     assert code(writer.get(at(session))) == (403, "forbidden_scope")
-    assert writer.patch(session, owner="human").status_code == 200
+    assert writer.change(session, owner="human").status_code == 200
     assert code(Api(tenant, KeyScope.MEMORY_READ).get()) == (403, "forbidden_scope")
 
 
 def test_rivals_for_one_conversation_get_one_owner(tenant: Any, agent: Any, owner: Any, session: ChatSession) -> None:
     with tenant_scope(tenant):
         handoff.take_over(session.pk, agent)
-    assert code(Api(tenant, member=owner).patch(session, owner="human")) == (409, "owned_by_other")
+    assert code(Api(tenant, member=owner).change(session, owner="human")) == (409, "owned_by_other")
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -333,7 +312,7 @@ def test_requests_of_the_bot_are_withdrawn_by_who_has_taken_over(tenant: Any, ot
     assert early.json()["error"]["code"] == "not_yours"
     assert Api(other_tenant).send("post", withdraw, {}).status_code == 404
     assert Api(tenant, KeyScope.SESSIONS_READ).send("post", withdraw, {}).status_code == 403
-    api.patch(session, owner="human")
+    api.change(session, owner="human")
     assert api.send("post", withdraw, {}).json() == {"withdrawn": 1}
     with tenant_scope(tenant):
         assert Card.objects.get(pk=card.pk).status == CardStatus.WITHDRAWN

@@ -14,6 +14,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import VisitorLimits
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.identity import make_identity_desk
 from tests.factories.sessions import make_session
 from tests.factories.signed import make_site, unsigned
@@ -32,10 +33,6 @@ def start(api: Api, deployment: Any, **body: Any) -> Any:
 
 def write(api: Api, session_id: str, text: Any, **headers: str) -> Any:
     return api.send("post", f"{LIST}/{session_id}/visitor-messages", {"text": text}, **headers)
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def test_anonymous_customer_reaches_what_everybody_does(api: Api, deployment: Any, tenant: Any) -> None:

@@ -25,11 +25,11 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests import rivals
 from tests.console.test_push import due, letters, push_service, pushes, send, subscribe
+from tests.factories.api import Api, code
 from tests.factories.cards import make_kind
 from tests.factories.console import make_card
 from tests.factories.pauses import bot_lines, converse, serve
 from tests.factories.sessions import make_session, say
-from tests.inbox.test_api import Api, code
 
 TEXT = "Which flat do you mean, 3 or 4?"
 

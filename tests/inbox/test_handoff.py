@@ -11,7 +11,7 @@ import time_machine
 
 from apps.approvals import queries as cards
 from apps.approvals.enums import CardKind
-from apps.bus.services import pending_count
+from apps.bus.queries import pending_count
 from apps.inbox import handoff
 from apps.sessions import person_wanted
 from apps.sessions.locks import lock_session

@@ -33,13 +33,6 @@ from tests.rivals import interrupted, race
 LATER = timedelta(hours=3)
 
 
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
-
-
 def _do(session: ChatSession, deed: Any, *args: Any, **kwargs: Any) -> Any:
     with tenant_scope(session.tenant_id):
         return deed(session.pk, *args, **kwargs)

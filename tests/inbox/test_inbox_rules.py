@@ -35,11 +35,11 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.bus import carry_out_kinds, let_waits_pass
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member, make_tenant
-from tests.inbox.test_api import Api
 
 HIGH, URGENT = {"do": "priority", "value": "high"}, {"do": "priority", "value": "urgent"}
 RESOLVE = {"do": "resolve", "value": ""}

@@ -16,19 +16,11 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.console import browser
-from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member, make_tenant
-from tests.inbox.test_api import Api
 
 RESOLVE = {"do": "resolve", "value": ""}
-
-
-@pytest.fixture
-def session(deployment: Any) -> ChatSession:
-    made = make_session(deployment)
-    say(made, "Does my policy cover a burst pipe?")
-    return made
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from apps.sessions.models import ChatSession
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say, want_person
 from tests.factories.tenants import make_member
 from tests.factories.visitors import offer
-from tests.inbox.test_api import Api
 from tests.rivals import race
 
 

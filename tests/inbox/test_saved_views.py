@@ -15,9 +15,9 @@ from apps.inbox.models import SavedView
 from apps.inbox.staff import ApiClient
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.console import browser
 from tests.factories.tenants import make_deployment, make_member, make_tenant
-from tests.inbox.test_api import Api
 
 PATH = "/api/v1/saved-views"
 

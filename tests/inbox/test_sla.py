@@ -28,11 +28,12 @@ from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.bus import carry_out_kinds
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member, make_tenant
-from tests.inbox.test_api import Api, code
+from tests.inbox.test_api import Api
 
 PATH = "/api/v1/sla-policies"
 

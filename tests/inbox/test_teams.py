@@ -31,10 +31,10 @@ from apps.tenants.models import Visit
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.bus import carry_out_kinds
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member, make_tenant
-from tests.inbox.test_api import Api
 from tests.rivals import interrupted, race
 
 A, B, C = sorted(uuid4() for _ in range(3))

@@ -1,4 +1,4 @@
-"""What the tests of all channels share: sending an entry out, and delivering what is owed."""
+"""What the tests of all channels share: a channel that records, sending an entry out, and delivering what is owed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Any
 import pytest
 
 from apps.bus.enums import Kind
+from apps.messengers import ports
 from apps.messengers.models import Channel
 from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import carry_out_kinds
+from tests.factories.messengers import Recorder
 
 Say = Callable[..., None]
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    adapter = Recorder()
+    monkeypatch.setitem(ports._adapters, adapter.kind, adapter)
+    return adapter
 
 
 @pytest.fixture

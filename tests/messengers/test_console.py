@@ -19,13 +19,6 @@ from tests.factories.tenants import make_deployment, make_member, make_tenant
 
 
 @pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    adapter = Recorder()
-    monkeypatch.setitem(ports._adapters, adapter.kind, adapter)
-    return adapter
-
-
-@pytest.fixture
 def owner(tenant: Any) -> Client:
     return browser(make_member(tenant, "owner"))
 

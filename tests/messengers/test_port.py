@@ -39,13 +39,6 @@ from tests.factories.tenants import make_deployment, make_member, make_tenant
 
 
 @pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    adapter = Recorder()
-    monkeypatch.setitem(ports._adapters, adapter.kind, adapter)
-    return adapter
-
-
-@pytest.fixture
 def channel(recorder: Recorder, deployment: Any) -> Channel:
     return make_channel(deployment)
 

@@ -11,7 +11,7 @@ import pytest
 from apps.bus.enums import Kind
 from apps.inbox.services import reopen, resolve
 from apps.inbox.staff import Staff, member_of
-from apps.messengers import inbound, ports
+from apps.messengers import inbound
 from apps.messengers.models import Channel, ChannelThread
 from apps.sessions.models import ChronicleEntry
 from apps.tenants.enums import Role
@@ -23,13 +23,6 @@ from tests.factories.bus import carry_out_kinds
 from tests.factories.messengers import Recorder, make_channel, message
 from tests.factories.tenants import make_member
 from tests.messengers.conftest import Say
-
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    adapter = Recorder()
-    monkeypatch.setitem(ports._adapters, adapter.kind, adapter)
-    return adapter
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from apps.knowledge.services import open_collection
 from apps.knowledge.sources import NewSource
 from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api, code
 from tests.factories.tenants import make_member
-from tests.inbox.test_api import Api
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,6 @@ SOURCE = Resource("/api/v1/knowledge/sources", {"enabled": False}, *_KNOWLEDGE, 
 resources = pytest.mark.parametrize(
     "of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE, SLA, SOURCE], ids=lambda each: each.path[8:]
 )
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 @resources

@@ -22,33 +22,16 @@ from apps.audit.models import AuditEntry
 from apps.audit.rules import Entry, compute_hash
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import Deployment
-from apps.tenants.services import create_api_key
 from apps.work.models import Attempt, LedgerEntry, VerificationRun, WorkItem
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api, code
 from tests.factories.console import browser
 from tests.factories.tenants import make_member, make_tenant
 from tests.factories.work import Desk, make_desk
 
 CARDS, WORK, AUDIT = "/api/v1/cards", "/api/v1/work-items", "/api/v1/audit"
 PLACES, MEMBERS, INSIGHTS = "/api/v1/deployments", "/api/v1/members", "/api/v1/insights"
-
-
-class Api:
-    """A client with an API key of these scopes, or in the session of a member."""
-
-    def __init__(self, tenant: Any, *scopes: KeyScope, member: Any = None) -> None:
-        self._client, self._headers, self.actor = browser(member), dict[str, str](), ""
-        if member is None:
-            with tenant_scope(tenant):
-                made = create_api_key("Test", scopes=scopes)
-            self._headers, self.actor = {"authorization": f"Bearer {made.key}"}, f"api_key:{made.row.pk}"
-
-    def get(self, path: str, **query: Any) -> Any:
-        return self._client.get(path, query, headers=self._headers)
-
-    def post(self, path: str) -> Any:
-        return self._client.post(path, content_type="application/json", headers=self._headers)
 
 
 @dataclass
@@ -81,10 +64,6 @@ def built(migrated: None, django_db_blocker: Any, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def house(built: House, database: None) -> House:
     return built
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def ids(answer: Any, name: str) -> list[str]:

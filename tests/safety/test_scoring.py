@@ -201,7 +201,9 @@ def test_grave_act_waits_for_a_person_whatever_it_is_done_to(hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ['read "x ', "' a' ", "read about, ", "make an admin ", "open the ", "git status\n", "(", "to "]
+    "part",
+    ['read "x ', "' a' ", "read about, ", "make an admin ", "open the ", "git status\n", "(", "to "]
+    + ["rm -r ", "a b c d ", "/*", "%", "\\x", "&;", "AAAA", "curl |", "git push ", "delete "],
 )
 def test_score_of_a_long_hint_takes_time_that_grows_with_its_length(part: str) -> None:
     def least_seconds(length: int) -> float:
@@ -245,12 +247,3 @@ def test_unseen_characters_never_make_danger_lighter(places: list[int], unseen: 
     for place in places:
         hint = hint[:place] + unseen + hint[place:]
     assert tier(hint) is Tier.DANGER_ZONE
-
-
-@pytest.mark.parametrize(
-    "part", ["rm -r ", "a b c d ", "/*", "%", "\\x", "&;", "AAAA", "curl |", "git push ", "delete "]
-)
-def test_long_hints_are_read_in_time(part: str) -> None:
-    began = time.perf_counter()
-    score_hint(read_hint((part * 8000)[:8000]))
-    assert time.perf_counter() - began < 20

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from apps.bus import services as bus
-from apps.bus.services import pending_count
+from apps.bus.queries import pending_count
 from apps.guard.models import GuardedRun
 from apps.sessions import turn
 from apps.sessions.models import ChatSession, ChronicleEntry

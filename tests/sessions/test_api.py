@@ -12,6 +12,7 @@ from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit import new_conversations
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.tenants import make_deployment
 
 
@@ -21,13 +22,9 @@ def _start(client: Client, key: str, body: Any = None, **headers: str) -> Any:
     )
 
 
-def _code(response: Any) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["code"]
-
-
 @pytest.mark.parametrize("origin", ["https://evil.test", "null", "http://site.test.evil.test", "https://site.test"])
 def test_start_from_a_foreign_site_is_refused(client: Client, deployment: Deployment, origin: str) -> None:
-    assert _code(_start(client, deployment.public_key, origin=origin)) == (403, "origin_not_allowed")
+    assert code(_start(client, deployment.public_key, origin=origin)) == (403, "origin_not_allowed")
 
 
 def test_start_from_a_foreign_site_stores_no_session(client: Client, deployment: Deployment) -> None:
@@ -38,11 +35,11 @@ def test_start_from_a_foreign_site_stores_no_session(client: Client, deployment:
 
 @pytest.mark.parametrize("key", ["no-such-key", "UPPER", "%00", "%F0%9F%92%A5"])
 def test_start_at_an_unknown_deployment_is_404(client: Client, database: None, key: str) -> None:
-    assert _code(_start(client, key)) == (404, "not_found")
+    assert code(_start(client, key)) == (404, "not_found")
 
 
 def test_start_at_a_disabled_deployment_is_404(client: Client, tenant: Any) -> None:
-    assert _code(_start(client, make_deployment(tenant, enabled=False).public_key)) == (404, "not_found")
+    assert code(_start(client, make_deployment(tenant, enabled=False).public_key)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_start_with_a_bad_body_is_400(client: Client, deployment: Deployment, bo
 
 
 def test_start_with_an_endless_body_is_413_in_the_one_shape(client: Client, deployment: Deployment) -> None:
-    assert _code(_start(client, deployment.public_key, '{"locale":"' + "a" * 3_000_000)) == (413, "too_large")
+    assert code(_start(client, deployment.public_key, '{"locale":"' + "a" * 3_000_000)) == (413, "too_large")
 
 
 @pytest.fixture
@@ -87,7 +84,7 @@ def crowded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 def test_start_of_one_conversation_too_many_from_an_address_is_429(crowded: Client, deployment: Deployment) -> None:
     answer = _start(crowded, deployment.public_key)
-    assert _code(answer) == (429, "rate_limited")
+    assert code(answer) == (429, "rate_limited")
     assert answer.json()["error"]["extra"]["retry_after"] > 0
 
 
@@ -116,7 +113,7 @@ def test_start_without_a_cache_is_let_in(deployment: Deployment) -> None:
 
 def test_start_by_get_is_405_in_the_one_shape(client: Client, deployment: Deployment) -> None:
     response = client.get(f"/api/v1/widget/{deployment.public_key}/sessions")
-    assert _code(response) == (405, "method_not_allowed")
+    assert code(response) == (405, "method_not_allowed")
 
 
 def test_start_from_the_platforms_own_frame_begins_a_session(client: Client, deployment: Deployment) -> None:

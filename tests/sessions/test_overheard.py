@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
-from apps.bus.services import pending_count
+from apps.bus.queries import pending_count
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.inbox import handoff

@@ -19,6 +19,7 @@ from apps.tenants.models import Deployment
 from apps.work.services import adopt_goal
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.sessions import make_session, visitor_of
 from tests.factories.tenants import make_deployment
 
@@ -89,62 +90,58 @@ def guarded(client: Client, tenant: Any, tmp_path: Path) -> Cited:
     return _cited(client, tenant, tmp_path, min_level="verified")
 
 
-def _code(response: Any) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["code"]
-
-
 @pytest.mark.parametrize("token", ["", "forged", "a.b.c", "\u00e9"])
 def test_passage_without_a_good_token_is_401(cited: Cited, token: str) -> None:
-    assert _code(cited.open(token=token)) == (401, "not_authenticated")
+    assert code(cited.open(token=token)) == (401, "not_authenticated")
 
 
 def test_passage_without_any_authorization_is_401(cited: Cited) -> None:
     path = f"/widget/v1/{cited.deployment.public_key}/passage/{cited.version.document_id}/"
-    assert _code(cited.client.get(path, cited.place)) == (401, "not_authenticated")
+    assert code(cited.client.get(path, cited.place)) == (401, "not_authenticated")
 
 
 def test_passage_with_a_token_of_another_deployment_is_401(cited: Cited, tenant: Any) -> None:
     sister = make_deployment(tenant)
     token = tokens.mint(visitor_of(sister, make_session(sister).pk))
-    assert _code(cited.open(token=token)) == (401, "not_authenticated")
+    assert code(cited.open(token=token)) == (401, "not_authenticated")
 
 
 def test_passage_of_another_tenant_is_404(cited: Cited, other_tenant: Any) -> None:
     theirs = make_deployment(other_tenant)
     token = tokens.mint(visitor_of(theirs, make_session(theirs).pk))
-    assert _code(cited.open(token=token, key=theirs.public_key)) == (404, "not_found")
+    assert code(cited.open(token=token, key=theirs.public_key)) == (404, "not_found")
 
 
 def test_passage_above_the_visitors_level_is_404(guarded: Cited) -> None:
-    assert _code(guarded.open()) == (404, "not_found")
+    assert code(guarded.open()) == (404, "not_found")
 
 
 def test_passage_after_the_level_has_expired_is_404(guarded: Cited) -> None:
     guarded.verify(minutes=-1)
-    assert _code(guarded.open()) == (404, "not_found")
+    assert code(guarded.open()) == (404, "not_found")
 
 
 def test_passage_of_a_deployment_that_was_disabled_is_404(cited: Cited) -> None:
     with tenant_scope(cited.deployment.tenant_id):
         Deployment.objects.filter(pk=cited.deployment.pk).update(enabled=False)
-    assert _code(cited.open()) == (404, "not_found")
+    assert code(cited.open()) == (404, "not_found")
 
 
 @pytest.mark.parametrize("document", [uuid4(), "not-an-id", "1", "%00"])
 def test_passage_of_an_unknown_document_is_404(cited: Cited, document: Any) -> None:
-    assert _code(cited.open(document=document)) == (404, "not_found")
+    assert code(cited.open(document=document)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
     "asked", [{"start": 5, "end": 5}, {"end": 10**9}, {"end": 10**30}, {"version": uuid4()}, {"start": 56, "end": 58}]
 )
 def test_passage_at_a_place_that_is_none_is_404(cited: Cited, asked: dict[str, Any]) -> None:
-    assert _code(cited.open(**asked)) == (404, "not_found")
+    assert code(cited.open(**asked)) == (404, "not_found")
 
 
 @pytest.mark.parametrize("asked", [{"start": -1}, {"start": "x"}, {"end": ""}, {"end": "1.5"}, {"version": "newest"}])
 def test_passage_with_a_bad_place_is_400(cited: Cited, asked: dict[str, Any]) -> None:
-    assert _code(cited.open(**asked)) == (400, "invalid")
+    assert code(cited.open(**asked)) == (400, "invalid")
 
 
 def test_passage_is_the_quote_byte_for_byte(cited: Cited) -> None:

@@ -6,94 +6,82 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.test import Client
 
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
-from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy import in_thread
+from tests.factories.api import Api
 from tests.factories.console import browser
 from tests.factories.simulations import HELLO, make_suite, simulated
 
 SUITES, RUNS = "/api/v1/simulation-suites", "/api/v1/simulations"
 
 
-def _key(tenant: Any, *scopes: KeyScope) -> str:
-    with tenant_scope(tenant):
-        return create_api_key("simulations", scopes=scopes).key
-
-
 @pytest.fixture
-def call(tenant: Any) -> Any:
-    own = _key(tenant)
-
-    def send(method: str, address: str, data: Any = None, *, key: str = own) -> Any:
-        headers = {"Authorization": f"Bearer {key}"}
-        return getattr(Client(), method)(address, data, content_type="application/json", headers=headers)
-
-    return send
+def api(tenant: Any) -> Api:
+    return Api(tenant)
 
 
-def test_suite_is_created_written_run_stopped_and_resumed(call: Any, deployment: Any) -> None:
-    suite = call("post", SUITES, {"deployment": str(deployment.pk), "name": "Refunds"})
+def test_suite_is_created_written_run_stopped_and_resumed(api: Api, deployment: Any) -> None:
+    suite = api.post(SUITES, {"deployment": str(deployment.pk), "name": "Refunds"})
     assert suite.status_code == 201
     address = f"{SUITES}/{suite.json()['id']}"
-    assert call("post", f"{address}/scenarios", {"name": "hello", **HELLO}).status_code == 200
-    assert call("post", f"{address}/scenarios", {"name": "hello", "goal": "A refund", **HELLO}).status_code == 200
-    scenarios = call("get", address).json()["scenarios"]
+    assert api.post(f"{address}/scenarios", {"name": "hello", **HELLO}).status_code == 200
+    assert api.post(f"{address}/scenarios", {"name": "hello", "goal": "A refund", **HELLO}).status_code == 200
+    scenarios = api.get(address).json()["scenarios"]
     assert [scenario["goal"] for scenario in scenarios] == ["A refund"]
-    started = call("post", RUNS, {"suite": suite.json()["id"], "budget_usd": "0.5"})
+    started = api.post(RUNS, {"suite": suite.json()["id"], "budget_usd": "0.5"})
     assert started.status_code == 201
     assert started.json()["status"] == "queued"
     run = f"{RUNS}/{started.json()['id']}"
-    stopped = call("post", f"{run}/stop").json()
+    stopped = api.post(f"{run}/stop").json()
     assert stopped["status"] == "stopped"
     assert [result["outcome"] for result in stopped["results"]] == ["left_out"]
-    assert call("post", f"{run}/stop").json()["error"]["code"] == "simulation_ended"
-    assert call("post", f"{run}/resume").json()["status"] == "queued"
-    assert call("post", f"{run}/resume").json()["error"]["code"] == "simulation_empty"
+    assert api.post(f"{run}/stop").json()["error"]["code"] == "simulation_ended"
+    assert api.post(f"{run}/resume").json()["status"] == "queued"
+    assert api.post(f"{run}/resume").json()["error"]["code"] == "simulation_empty"
 
 
-async def test_run_says_what_changed_since_the_run_before(call: Any, deployment: Any) -> None:
+async def test_run_says_what_changed_since_the_run_before(api: Api, deployment: Any) -> None:
     suite = await in_thread(make_suite, deployment)
     first = await simulated(deployment, suite)
     wrong = {"name": "hello", **HELLO, "checks": [{"kind": "says", "words": ["a word it does not say"]}]}
-    await in_thread(call, "post", f"{SUITES}/{suite.pk}/scenarios", wrong)
+    await in_thread(api.post, f"{SUITES}/{suite.pk}/scenarios", wrong)
     second = await simulated(deployment, suite)
-    detail = (await in_thread(call, "get", f"{RUNS}/{second.pk}")).json()
+    detail = (await in_thread(api.get, f"{RUNS}/{second.pk}")).json()
     assert detail["passed"] is False
     assert detail["compared_with_id"] == str(first.pk)
     assert detail["differences"] == [{"name": "hello", "change": "fails"}]
     assert detail["results"][0]["conversation"][0]["visitor"] == "Hello"
 
 
-def test_release_that_would_be_published_is_simulated_if_it_has_not_changed(call: Any, deployment: Any) -> None:
+def test_release_that_would_be_published_is_simulated_if_it_has_not_changed(api: Api, deployment: Any) -> None:
     suite = make_suite(deployment)
-    working_copy = call("get", f"/api/v1/deployments/{deployment.pk}/releases").json()["working_copy"]
-    started = call("post", RUNS, {"suite": str(suite.pk), "release": working_copy})
+    working_copy = api.get(f"/api/v1/deployments/{deployment.pk}/releases").json()["working_copy"]
+    started = api.post(RUNS, {"suite": str(suite.pk), "release": working_copy})
     assert started.json()["release"] == working_copy
-    stale = call("post", RUNS, {"suite": str(suite.pk), "release": "0" * 64})
+    stale = api.post(RUNS, {"suite": str(suite.pk), "release": "0" * 64})
     assert stale.status_code == 409
     assert stale.json()["error"]["code"] == "release_changed"
 
 
-def test_suite_is_made_from_the_catalogue_of_attacks(call: Any, deployment: Any) -> None:
-    made = call("post", SUITES, {"deployment": str(deployment.pk), "origin": "attacks"})
+def test_suite_is_made_from_the_catalogue_of_attacks(api: Api, deployment: Any) -> None:
+    made = api.post(SUITES, {"deployment": str(deployment.pk), "origin": "attacks"})
     assert made.status_code == 201
     assert {scenario["origin"] for scenario in made.json()["scenarios"]} == {"attacks"}
-    empty = call("post", SUITES, {"deployment": str(deployment.pk), "origin": "document"})
+    empty = api.post(SUITES, {"deployment": str(deployment.pk), "origin": "document"})
     assert empty.json()["error"]["code"] == "simulation_empty"
 
 
-def test_lists_have_pages_and_filters(call: Any, deployment: Any) -> None:
+def test_lists_have_pages_and_filters(api: Api, deployment: Any) -> None:
     for name in ("A", "B", "C"):
-        call("post", RUNS, {"suite": str(make_suite(deployment, name).pk)})
-    page = call("get", f"{RUNS}?limit=2").json()
+        api.post(RUNS, {"suite": str(make_suite(deployment, name).pk)})
+    page = api.get(f"{RUNS}?limit=2").json()
     assert len(page["simulations"]) == 2
-    rest = call("get", f"{RUNS}?limit=2&before={page['next']}").json()
+    rest = api.get(f"{RUNS}?limit=2&before={page['next']}").json()
     assert len(rest["simulations"]) == 1
     assert rest["next"] == ""
-    assert len(call("get", f"{SUITES}?deployment={deployment.pk}").json()["suites"]) == 3
-    assert call("get", f"{RUNS}?status=finished").json()["simulations"] == []
+    assert len(api.get(f"{SUITES}?deployment={deployment.pk}").json()["suites"]) == 3
+    assert api.get(f"{RUNS}?status=finished").json()["simulations"] == []
 
 
 @pytest.mark.parametrize(
@@ -106,34 +94,34 @@ def test_lists_have_pages_and_filters(call: Any, deployment: Any) -> None:
         ({"name": "x", **HELLO, "most_turns": 10**9}, 400, "invalid"),
     ],
 )
-def test_wrong_scenario_is_refused_with_a_code(call: Any, deployment: Any, data: Any, status: int, code: str) -> None:
-    answer = call("post", f"{SUITES}/{make_suite(deployment).pk}/scenarios", data)
+def test_wrong_scenario_is_refused_with_a_code(api: Api, deployment: Any, data: Any, status: int, code: str) -> None:
+    answer = api.post(f"{SUITES}/{make_suite(deployment).pk}/scenarios", data)
     assert answer.status_code == status
     assert answer.json()["error"]["code"] == code
 
 
 @pytest.mark.parametrize("data", [{}, {"name": "A", "origin": "attacks"}, {"origin": "written"}, {"name": "  "}])
-def test_suite_needs_either_a_name_or_an_origin(call: Any, deployment: Any, data: Any) -> None:
-    assert call("post", SUITES, {"deployment": str(deployment.pk), **data}).status_code == 400
+def test_suite_needs_either_a_name_or_an_origin(api: Api, deployment: Any, data: Any) -> None:
+    assert api.post(SUITES, {"deployment": str(deployment.pk), **data}).status_code == 400
 
 
 def test_other_tenants_and_keys_without_the_scope_are_refused(
-    call: Any, tenant: Any, other_tenant: Any, deployment: Any
+    api: Api, tenant: Any, other_tenant: Any, deployment: Any
 ) -> None:
     suite = make_suite(deployment)
-    run = call("post", RUNS, {"suite": str(suite.pk)}).json()["id"]
-    foreign = _key(other_tenant)
-    assert call("get", f"{SUITES}/{suite.pk}", key=foreign).status_code == 404
-    assert call("get", f"{SUITES}?deployment={deployment.pk}", key=foreign).status_code == 404
-    assert call("post", SUITES, {"deployment": str(deployment.pk), "name": "x"}, key=foreign).status_code == 404
-    assert call("post", f"{SUITES}/{suite.pk}/scenarios", {"name": "x", **HELLO}, key=foreign).status_code == 404
-    assert call("post", RUNS, {"suite": str(suite.pk)}, key=foreign).status_code == 404
+    run = api.post(RUNS, {"suite": str(suite.pk)}).json()["id"]
+    foreign = Api(other_tenant)
+    assert foreign.get(f"{SUITES}/{suite.pk}").status_code == 404
+    assert foreign.get(f"{SUITES}?deployment={deployment.pk}").status_code == 404
+    assert foreign.post(SUITES, {"deployment": str(deployment.pk), "name": "x"}).status_code == 404
+    assert foreign.post(f"{SUITES}/{suite.pk}/scenarios", {"name": "x", **HELLO}).status_code == 404
+    assert foreign.post(RUNS, {"suite": str(suite.pk)}).status_code == 404
     for method, path in (("get", ""), ("post", "/stop"), ("post", "/resume")):
-        assert call(method, f"{RUNS}/{run}{path}", key=foreign).status_code == 404
-        assert call(method, f"{RUNS}/{uuid4()}{path}").status_code == 404
-    reader = _key(tenant, KeyScope.DEPLOYMENTS_READ)
-    assert call("get", f"{RUNS}/{run}", key=reader).status_code == 200
-    refused = call("post", f"{RUNS}/{run}/stop", key=reader)
+        assert foreign.send(method, f"{RUNS}/{run}{path}").status_code == 404
+        assert api.send(method, f"{RUNS}/{uuid4()}{path}").status_code == 404
+    reader = Api(tenant, KeyScope.DEPLOYMENTS_READ)
+    assert reader.get(f"{RUNS}/{run}").status_code == 200
+    refused = reader.post(f"{RUNS}/{run}/stop")
     assert refused.status_code == 403
     assert refused.json()["error"]["extra"]["scope"] == "deployments:write"
 

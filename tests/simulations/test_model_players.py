@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic_ai import models
 
 from apps.audit.models import AuditEntry
 from apps.guard.models import GuardedRun
@@ -19,7 +16,7 @@ from apps.simulations.models import SimulationCopy, SimulationRun
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.simulations import HELLO, make_suite, results_of, simulated
-from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving_in_thread
+from tests.fakes.openai_server import Reply, final
 
 MODEL = "openai-chat:gpt-4o-mini"
 MOST_TURNS = 2
@@ -44,21 +41,12 @@ def ends(step: str) -> Reply:
 
 
 @pytest.fixture
-def playing(monkeypatch: pytest.MonkeyPatch, deployment: Any, database: None) -> Callable[..., Any]:
+def playing(deployment: Any, provider: Any) -> Any:
     """A provider of the deployment's that gives these replies; the chatbot itself keeps the built-in model."""
     with tenant_scope(deployment.tenant_id):
         deployment.environment_keys = True
         deployment.save(update_fields=["environment_keys"])
-
-    @contextmanager
-    def serving(*replies: Reply) -> Iterator[FakeOpenAI]:
-        with serving_in_thread(list(replies)) as fake:
-            monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
-            monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
-            yield fake
-
-    return serving
+    return provider
 
 
 async def test_visitor_with_a_goal_talks_until_it_is_reached_and_is_paid_for(deployment: Any, playing: Any) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import models
 
 from apps.guard.models import GuardedRun, ToolCall
 from apps.skills.enums import SkillSource, SkillStatus
@@ -18,7 +15,7 @@ from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.tenants import make_deployment
-from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving_in_thread
+from tests.fakes.openai_server import Reply, final
 
 WISH = "Use when a customer asks how many parcels of theirs are on the way."
 SKILL = f"---\nname: parcel-count\ndescription: {WISH}\n---\n\n# Parcels\n\nCount them.\n"
@@ -32,18 +29,9 @@ def written(**files: str) -> Reply:
 
 
 @pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Callable[..., Any]:
+def provider(provider: Any, tenant: Any) -> Any:
     make_deployment(tenant, model_names={"planner": "openai-chat:gpt-4o-mini"}, environment_keys=True)
-
-    @contextmanager
-    def serving(*replies: Reply) -> Iterator[FakeOpenAI]:
-        with serving_in_thread(list(replies)) as fake:
-            monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
-            monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
-            yield fake
-
-    return serving
+    return provider
 
 
 def begun(tenant: Any, by: Any, wish: str = WISH) -> SkillDraft:

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
-from apps.tenants.services import create_api_key
-from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.skills import install, make_folder
 
 
 def call(tenant: Any, method: str, path: str, body: Any = None) -> Any:
-    with tenant_scope(tenant):
-        key = create_api_key("skills").key
-    headers = {"Authorization": f"Bearer {key}"}
-    return getattr(Client(), method)(f"/api/v1/{path}", body, content_type="application/json", headers=headers)
+    return Api(tenant).send(method, f"/api/v1/{path}", body)
 
 
 def test_bundled_skill_is_installed_once(tenant: Any) -> None:

@@ -15,6 +15,7 @@ from apps.tenants.models import ApiKey, IdempotentRequest
 from apps.tenants.services import create_api_key
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.api import code
 from tests.factories.sessions import make_session
 from tests.factories.tenants import make_deployment
 from tests.rivals import race
@@ -32,10 +33,6 @@ def key(tenant: Any) -> str:
 def post(key: str, path: str, body: dict[str, Any], once: str = "k-1") -> Any:
     headers = {"authorization": f"Bearer {key}", "idempotency-key": once}
     return Client(raise_request_exception=False).post(path, body, content_type="application/json", headers=headers)
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def row_of(tenant: Any) -> IdempotentRequest:

@@ -22,7 +22,8 @@ from apps.tenants.services import change_role, create_api_key, remove_member
 from kernel import clock
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.oauth import CALLBACK, ISSUER, Flow, browser, call, make_app
+from tests.factories.console import browser
+from tests.factories.oauth import CALLBACK, ISSUER, Flow, call, make_app
 from tests.factories.tenants import make_deployment, make_member
 from tests.rivals import race
 

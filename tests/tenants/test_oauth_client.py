@@ -13,7 +13,8 @@ from authlib.integrations.requests_client import OAuth2Session
 
 from apps.tenants.enums import KeyScope
 from tests.events.conftest import Web
-from tests.factories.oauth import CALLBACK, browser, make_app
+from tests.factories.console import browser
+from tests.factories.oauth import CALLBACK, make_app
 from tests.ports import free_port
 
 

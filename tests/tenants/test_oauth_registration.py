@@ -19,7 +19,8 @@ from apps.tenants.oauth.services import NewApp, allow_self_registration
 from apps.tenants.rules import SELF_REGISTERED_SCOPES
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.oauth import CALLBACK, ISSUER, Flow, browser, call, make_app
+from tests.factories.console import browser
+from tests.factories.oauth import CALLBACK, ISSUER, Flow, call, make_app
 from tests.factories.tenants import make_deployment, make_member
 
 

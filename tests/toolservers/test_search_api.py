@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from apps.audit.models import AuditEntry
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
+from tests.factories.api import Api
 from tests.factories.console import browser
 
 SEARCH, SECRET = "/api/v1/web-search", "k3y-of-the-search"
 
 
 def call(tenant: Any, method: str, body: Any = None, *scopes: KeyScope) -> Any:
-    with tenant_scope(tenant):
-        key = create_api_key("search", scopes=scopes).key
-    headers = {"Authorization": f"Bearer {key}"}
-    return getattr(Client(), method)(SEARCH, body, content_type="application/json", headers=headers)
+    return Api(tenant, *scopes).send(method, SEARCH, body)
 
 
 def test_search_is_set_read_without_its_key_and_removed(tenant: Any, other_tenant: Any) -> None:

@@ -15,12 +15,11 @@ from apps.memory.schemas import Scope, conversation_scope
 from apps.memory.services import Editor
 from apps.sessions.models import ChatSession
 from apps.tenants.enums import KeyScope
-from apps.tenants.services import create_api_key
 from apps.visitors import customer_memories
 from kernel.errors import NotFound
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
-from tests.factories.console import browser
+from tests.factories.api import Api
 from tests.factories.memories import conversation, customer, give, remember, verified
 from tests.factories.sessions import make_session
 
@@ -122,9 +121,7 @@ ADDRESS = "/api/v1/memories/customer"
 
 
 def by_key(tenant: Any, *scopes: KeyScope, **query: str) -> Any:
-    with tenant_scope(tenant):
-        made = create_api_key("Test", scopes=scopes)
-    return browser().get(ADDRESS, query, headers={"authorization": f"Bearer {made.key}"})
+    return Api(tenant, *scopes).get(ADDRESS, **query)
 
 
 def test_key_with_the_scope_for_reading_exports_both_kinds(tenant: Any) -> None:

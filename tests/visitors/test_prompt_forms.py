@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from apps.access import tokens
 from apps.audit.models import AuditEntry
-from apps.bus.services import pending_count
+from apps.bus.queries import pending_count
 from apps.sessions.queries import said_until, thread
 from apps.sessions.rules import frame_of
 from apps.visitors import forgetting, prompt_forms, prompts

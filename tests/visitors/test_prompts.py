@@ -15,7 +15,7 @@ from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
-from apps.bus.services import pending_count
+from apps.bus.queries import pending_count
 from apps.inbox import handoff
 from apps.sessions.queries import said_until
 from apps.sessions.rules import frame_of

@@ -22,6 +22,7 @@ from apps.tenants.services import create_api_key
 from apps.work import queries, signals
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_client_keys import Program
+from tests.factories.api import code
 from tests.factories.console import browser
 from tests.factories.sessions import say
 from tests.factories.work import Desk, make_desk, note
@@ -46,10 +47,6 @@ def send(key: str, method: str, card: Any, path: str, body: Any = None) -> Any:
     headers = {"authorization": f"Bearer {key}"}
     address = f"/api/v1/cards/{getattr(card, 'pk', card)}/{path}"
     return getattr(Client(), method)(address, body, content_type="application/json", headers=headers)
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 def foreign_key(tenant: Any, *scopes: KeyScope) -> str:

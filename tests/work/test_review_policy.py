@@ -6,26 +6,20 @@ import json
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
 from apps.work.models import ReviewPolicy
 from apps.work.queries import thresholds_of
 from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
 from tests.factories.tenants import make_deployment
 
 ADD = "admin:work_reviewpolicy_add"
 
 
-def keeper(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def save(user: Any, deployment: Any, **values: str) -> str:
-    return str(keeper(user).post(reverse(ADD), {"deployment": deployment.pk, **values}).content.decode())
+    return str(browser(user).post(reverse(ADD), {"deployment": deployment.pk, **values}).content.decode())
 
 
 def saved(tenant: Any) -> list[ReviewPolicy]:
@@ -88,7 +82,7 @@ def test_change_is_written_down(tenant: Any, deployment: Any, owner: Any) -> Non
     save(owner, deployment, default_size="5")
     (row,) = saved(tenant)
     address = reverse("admin:work_reviewpolicy_change", args=[row.pk])
-    keeper(owner).post(address, {"deployment": deployment.pk, "default_size": "6"})
+    browser(owner).post(address, {"deployment": deployment.pk, "default_size": "6"})
     with tenant_scope(tenant):
         entry = AuditEntry.objects.order_by("seq").last()
     assert entry.event == "admin_changed"
@@ -96,5 +90,5 @@ def test_change_is_written_down(tenant: Any, deployment: Any, owner: Any) -> Non
 
 
 def test_every_field_says_what_it_means(owner: Any) -> None:
-    form = keeper(owner).get(reverse(ADD)).context["adminform"].form
+    form = browser(owner).get(reverse(ADD)).context["adminform"].form
     assert [field.name for field in form if not field.help_text] == []
