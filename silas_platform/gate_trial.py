@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from apps.gates.backtest.runs import BacktestReport, backtest_version
 from apps.gates.models import Gate
 from kernel.errors import NotFound
+from kernel.ids import require_id
 from kernel.tenancy import platform_scope, tenant_scope
 
 
@@ -52,10 +53,7 @@ def _where(request: HttpRequest, gate_id: UUID, own_tenant: object) -> tuple[UUI
 
 def _deployment(request: HttpRequest) -> UUID | None:
     chosen = request.POST.get("_trial_deployment", "")
-    try:
-        return UUID(chosen) if chosen else None
-    except ValueError:
-        raise NotFound() from None
+    return require_id(chosen) if chosen else None
 
 
 def _counts(done: BacktestReport) -> list[tuple[str, int, int]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 from django.db.models import F, Q
 
@@ -20,6 +19,7 @@ from apps.knowledge.models import DocumentVersion
 from apps.memory.enums import Purpose
 from apps.memory.recall import recall_company, taint_of
 from apps.work.models import GoalCycle
+from kernel.ids import parse_id
 from llm.embedding import embed
 from llm.offline import contradictions
 
@@ -50,7 +50,7 @@ def new_documents(args: Mapping[str, Any], context: Mapping[str, object]) -> dic
 
     `known` are the keys of what earlier runs of the task found.
     """
-    named = [document_id for value in args.get("documents", ()) if (document_id := _uuid(value))]
+    named = [document_id for value in args.get("documents", ()) if (document_id := parse_id(value))]
     newest = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
     newest = newest.distinct("document_id")
     if named:
@@ -82,7 +82,7 @@ def _statements(version: DocumentVersion) -> dict[str, object]:
 
 def goal_state(args: Mapping[str, object], context: Mapping[str, object]) -> dict[str, object]:
     """The result of the goal's last check, and the work that it started."""
-    goal_id = _uuid(args.get("goal"))
+    goal_id = parse_id(args.get("goal"))
     cycle = GoalCycle.objects.select_related("spawned").filter(goal_id=goal_id).order_by("-due_at").first()
     if cycle is None:
         return {"outcome": "never", "checks": [], "spawned": None}
@@ -99,13 +99,6 @@ def company_memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dic
     found = recall_company(purpose, session.task.prompt, vector=embed(session.task.prompt))
     memories = [{"text": each.text, "said_at": each.said_at, "taint": each.taint.value} for each in found]
     return {"memories": memories, "taint": taint_of(found).value}
-
-
-def _uuid(value: object) -> UUID | None:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        return None
 
 
 def _with_known(source: DataSource) -> DataSource:

@@ -24,6 +24,7 @@ from apps.tenants.api_auth import MembersView, RequestSerializer, ScopedView, me
 from apps.tenants.enums import Capability, KeyScope
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
@@ -350,18 +351,11 @@ def callback(request: HttpRequest) -> HttpResponse:
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
         setup = lifecycle.finish_redirect(
-            _state(parameters.get("state", "")), parameters, user=request.user, browser=browser
+            require_id(parameters.get("state", "")), parameters, user=request.user, browser=browser
         )
     response = redirect(reverse("console-connection", args=[setup.connection_id]))
     response["Referrer-Policy"] = "no-referrer"
     return response
-
-
-def _state(value: str) -> UUID:
-    try:
-        return UUID(value)
-    except ValueError:
-        raise NotFound() from None
 
 
 def _response(connection_id: UUID) -> Response:

@@ -31,6 +31,7 @@ from apps.skills.models import SkillDraft, SkillPackage, SkillVersion
 from apps.tenants.models import ApiKey, Deployment, OAuthApp, OAuthGrant, User
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
+from kernel.ids import parse_id
 
 _NamesById = dict[UUID, str]
 
@@ -143,10 +144,7 @@ def address_of(subject: str, *, owner: bool) -> str:
 def parse_reference(word: str) -> tuple[str, UUID | None]:
     """Split `kind:id`; the id is None if it is no UUID."""
     kind, _, id_text = word.partition(":")
-    try:
-        return kind, UUID(id_text)
-    except ValueError:
-        return kind, None
+    return kind, parse_id(id_text)
 
 
 def data_of(entry: AuditEntry) -> dict[str, object]:

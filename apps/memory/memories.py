@@ -34,6 +34,7 @@ from apps.memory.sql.consolidation import MAX_EVENTS
 from apps.tenants.queries import retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.ids import parse_id
 from kernel.taint import Taint, join
 from kernel.tenancy import before_commit, current_tenant_id
 from llm import embedding
@@ -188,7 +189,7 @@ def delete_expired_batch() -> bool:
 def _written_by_model(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
     """The memory of that id if a model wrote it in one of these scopes and no person confirmed, corrected or pinned
     it."""
-    named = Q(pk=_uuid(memory_id)) if _uuid(memory_id) else Q(pk__in=[])
+    named = Q(pk=parse_id(memory_id)) if parse_id(memory_id) else Q(pk__in=[])
     mine = [str(scope) for scope in scopes]
     rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(named, scope__in=mine)
     untouched = rows.filter(pinned=False, revisions=[], archived_at__isnull=True)
@@ -225,13 +226,6 @@ def _count_again(note: Note) -> bool:
 
 def _has_text(note: Note) -> bool:
     return bool(note.content.strip())
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def clean_content(note: Note) -> str:

@@ -8,7 +8,6 @@ a passage.
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -29,6 +28,7 @@ from apps.widgets.queries import open_deployment
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
@@ -71,7 +71,7 @@ class WidgetPassage(APIView):
         wanted = asked.validated_data
         with tenant_scope(visitor.tenant_id):
             found = knowledge.open_passage(
-                _uuid(document_id),
+                require_id(document_id),
                 start=wanted["start"],
                 end=wanted["end"],
                 version_id=wanted.get("version"),
@@ -95,13 +95,6 @@ def _reached_levels(visitor: tokens.Visitor) -> tuple[str, ...]:
         raise NotFound()
     levels = policy.load(session.deployment).levels
     return AccessController(levels, grant_of(session)).at(now()).reached_levels()
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None
 
 
 def deployment_for(request: Request, key: str) -> Deployment:

@@ -16,6 +16,7 @@ from apps.work.interaction import DEFAULT_HINTS, InteractionHints
 from apps.work.locks import lock_customer
 from apps.work.schemas import Proposal
 from kernel.clock import now
+from kernel.ids import parse_id
 from kernel.language import gettext_lazy, in_language
 from llm.enums import PlanActionType
 from llm.schemas import PlanAction
@@ -112,9 +113,4 @@ def _call_off(state: TurnState) -> None:
 
 def _earlier(named: str | None) -> UUID | None:
     """The finished work that the planner goes on with (spec 5.1 step 12, deepening)."""
-    if not named:
-        return None
-    try:
-        return UUID(named)
-    except ValueError:
-        return _NOWHERE
+    return parse_id(named) or _NOWHERE if named else None

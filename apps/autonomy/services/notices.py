@@ -22,6 +22,7 @@ from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
 from apps.tenants.models import User
 from kernel.errors import NotFound
+from kernel.ids import parse_id
 from kernel.language import gettext, gettext_lazy
 
 # Reasons of notices beside those for which sessions end: the task failed too often; a company limit delays the start.
@@ -77,10 +78,7 @@ def notify_of_set_aside(what: SetAside, actor: str) -> None:
 
 def _user_id(actor: str) -> UUID | None:
     kind, _, name = actor.partition(":")
-    try:
-        return UUID(name) if kind == "user" else None
-    except ValueError:
-        return None
+    return parse_id(name) if kind == "user" else None
 
 
 def _enqueue_email(row: Notification) -> None:

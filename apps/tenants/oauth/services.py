@@ -26,6 +26,7 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ids import parse_id
 from kernel.pagination import read_page
 from kernel.tenancy import lookup_scope, tenant_scope
 
@@ -195,9 +196,8 @@ def page_of_apps(*, before: str, limit: int) -> tuple[list[OAuthApp], str]:
 
 def app_by_client_id(client_id: str) -> OAuthApp | None:
     """The active app with this client id, of any tenant. Opens its own lookup scope."""
-    try:
-        app_id = UUID(client_id)
-    except ValueError:
+    app_id = parse_id(client_id)
+    if app_id is None:
         return None
     with lookup_scope(str(app_id)):
         app: OAuthApp | None = OAuthApp.objects.select_related("tenant").filter(pk=app_id, revoked_at=None).first()

@@ -20,6 +20,7 @@ from apps.console.base import idempotency_key, page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.automations.views import after_start, run_line
 from apps.tenants.models import Deployment
+from kernel.ids import parse_id
 from kernel.language import gettext
 
 
@@ -62,7 +63,8 @@ def _when(schedule: str) -> str:
 @staff_view(*DECIDING_ROLES)
 def use(request: StaffRequest, key: str) -> HttpResponseBase:
     """Create the automation for the chosen chatbot and run it once."""
-    deployment_id = _uuid(request.POST.get("chatbot", ""))
+    # An id that was typed by hand is of no chatbot.
+    deployment_id = parse_id(request.POST.get("chatbot", "")) or UUID(int=0)
     task = use_template(key, user=request.member.user, deployment_id=deployment_id)
     return after_start(request, session_start.run_now(task.pk, user=request.member.user, once=idempotency_key(request)))
 
@@ -72,11 +74,3 @@ def use(request: StaffRequest, key: str) -> HttpResponseBase:
 def resolve(request: StaffRequest, finding_id: UUID) -> HttpResponseBase:
     finding = resolve_finding(finding_id, user=request.member.user)
     return redirect("console-task", finding.task_id)
-
-
-def _uuid(text: str) -> UUID:
-    """The id, or one that nothing has: an address that was typed by hand finds nothing."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return UUID(int=0)

@@ -24,6 +24,7 @@ from apps.messengers.models import Channel
 from apps.tenants.enums import Capability
 from apps.tenants.queries import list_deployments
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import tenant_scope
 
@@ -91,7 +92,7 @@ def new(request: StaffRequest, kind: str) -> HttpResponseBase:
     adapter = _adapter(kind)
     if request.method != "POST":
         return _form(request, adapter)
-    deployment_id = _uuid(request.POST.get("deployment", ""))
+    deployment_id = require_id(request.POST.get("deployment", ""))
     try:
         row = services.add_channel(
             adapter.kind,
@@ -180,13 +181,6 @@ def _adapter(kind: str) -> ports.Adapter:
     if found is None:
         raise NotFound()
     return found
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None
 
 
 def _values(request: StaffRequest, adapter: ports.Adapter) -> dict[str, str]:

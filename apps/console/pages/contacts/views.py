@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.contacts.filters import STATES, ListFilter
 from apps.console.pages.contacts.kinds import KIND_NAMES
@@ -30,6 +30,7 @@ from apps.memory.models import MemoryItem
 from apps.memory.queries import MemoryFilter, list_memories
 from apps.tenants.enums import Capability
 from kernel.errors import SilasError
+from kernel.ids import require_id
 
 CONVERSATIONS, MEMORIES = 20, 10
 
@@ -141,11 +142,11 @@ def note(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
 def merge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
     """Show what a merge would do; with POST, do it."""
     if request.method == "POST":
-        services.merge(contact_id, sent_id(request.POST.get("with", "")), actor=request.member.user.actor)
+        services.merge(contact_id, require_id(request.POST.get("with", "")), actor=request.member.user.actor)
         return redirect("console-contact", contact_id)
     row, search = queries.contact(contact_id), request.GET.get("search", "").strip()
     chosen = request.GET.get("with", "")
-    other = queries.contact(sent_id(chosen)) if chosen else None
+    other = queries.contact(require_id(chosen)) if chosen else None
     found: list[Contact] = []
     if search:
         rows, _ = queries.list_contacts(queries.ContactFilter(search=search), limit=20)
@@ -165,7 +166,7 @@ def merge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def unmerge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
-    back = services.unmerge(contact_id, sent_id(request.POST.get("merge", "")), actor=request.member.user.actor)
+    back = services.unmerge(contact_id, require_id(request.POST.get("merge", "")), actor=request.member.user.actor)
     return redirect("console-contact", back.pk)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
-from uuid import UUID
 
 from django.http import QueryDict
 
@@ -33,7 +32,7 @@ from apps.tenants.members import list_members
 from apps.tenants.rules import roles_with
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.queries import WorkFilter, list_items
-from kernel.errors import NotFound
+from kernel.ids import require_id
 
 AT_ONCE = 200
 Row = Sequence[object]
@@ -154,7 +153,7 @@ def _documents(member: Member, given: QueryDict) -> Iterator[Row]:
     """Of one `collection`, or of all."""
     rows = Document.objects.select_related("collection").order_by("collection__name", "source_ref")
     if given.get("collection"):
-        rows = rows.filter(collection_id=_id(str(given["collection"])))
+        rows = rows.filter(collection_id=require_id(str(given["collection"])))
     for row in rows.iterator(AT_ONCE):
         yield (
             row.pk,
@@ -239,13 +238,6 @@ def _choice(enum: type[C], given: QueryDict, name: str) -> C | None:
         return enum(given.get(name, ""))
     except ValueError:
         return None
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None
 
 
 def _time(moment: datetime | None) -> str:

@@ -21,7 +21,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.gates import queries, services
@@ -43,6 +43,7 @@ from apps.work.models import WorkItem
 from apps.work.queries import deployments_with_goals
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 TRIALS = (50, 200, MOST_MESSAGES)
@@ -214,7 +215,7 @@ def _test(request: StaffRequest, gate_id: UUID, version: int) -> HttpResponseBas
         gate_id,
         version,
         actor=_actor(request),
-        deployment_id=sent_id(chosen) if chosen else None,
+        deployment_id=require_id(chosen) if chosen else None,
         messages=int(many) if many in map(str, TRIALS) else TRIALS[1],
         ask_models="ask_models" in request.POST,
     )

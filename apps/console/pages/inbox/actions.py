@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.bulk import action_from, result_message, selected_ids
 from apps.console.pages.inbox.views import list_address, to_conversation
@@ -22,6 +22,7 @@ from apps.inbox.rules import VARIABLES
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 
@@ -65,7 +66,7 @@ def assign(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 def mark(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Add (`on`) or remove (`off`) a label by its id. Repeating the same request changes nothing."""
     on = "on" in request.POST
-    label = sent_id(request.POST.get("on" if on else "off", ""))
+    label = require_id(request.POST.get("on" if on else "off", ""))
     services.mark(session_id, request.member.user, label_id=label, on=on)
     return to_conversation(request, session_id)
 

@@ -13,7 +13,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.copilot import forms, queries, services
 from apps.copilot.enums import REWRITES, AssistanceKind
@@ -22,6 +22,7 @@ from apps.sessions.prompt_trace import seen_of
 from apps.sessions.queries import session_by_id
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 _READ = (AssistanceKind.SUMMARY, AssistanceKind.TRANSLATE_MESSAGE, AssistanceKind.BOT_PREVIEW)
@@ -79,7 +80,7 @@ def _answer(request: StaffRequest, session_id: UUID) -> HttpResponse:
             sent.get("text", ""),
             sent.get("form", ""),
             (get_language() or "en")[:2],
-            sent_id(sent["id"]) if sent.get("id") else uuid4(),
+            require_id(sent["id"]) if sent.get("id") else uuid4(),
         )
         result = async_to_sync(services.assist)(request.member.tenant.pk, session_id, request.member.user, wanted)
     except SilasError as refusal:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 from apps.inbox.enums import Shown, Sort
 from apps.inbox.queries import TABS, Asked
 from apps.inbox.search import LONGEST
+from kernel.ids import parse_id
 
 
 def list_query(parameters: Mapping[str, str]) -> Asked:
@@ -29,10 +29,10 @@ def list_query(parameters: Mapping[str, str]) -> Asked:
     return Asked(
         tab=tab if tab in TABS else "all",
         shown=Shown(status) if status in Shown.values else default,
-        label=_uuid(parameters.get("label", "")),
-        team=_uuid(parameters.get("team", "")),
-        deployment=_uuid(parameters.get("deployment", "")),
-        assignee=assignee if assignee == "nobody" or _uuid(assignee) else "",
+        label=parse_id(parameters.get("label", "")),
+        team=parse_id(parameters.get("team", "")),
+        deployment=parse_id(parameters.get("deployment", "")),
+        assignee=assignee if assignee == "nobody" or parse_id(assignee) else "",
         queue=parameters.get("queue", "").replace("\0", "")[:80],
         level=parameters.get("level", "").replace("\0", "")[:40],
         words=words,
@@ -98,10 +98,3 @@ def is_filtered(query: Asked) -> bool:
     """Whether something of the filter menu is chosen; what is beside it says so itself."""
     chosen = (query.label, query.team, query.deployment, query.assignee, query.queue, query.level)
     return any(chosen) or query.sort != Sort.ACTIVITY
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

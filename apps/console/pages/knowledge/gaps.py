@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.knowledge import gaps
 from apps.knowledge.enums import GapStatus
@@ -18,6 +18,7 @@ from apps.memory.memories import scrub
 from apps.sessions.queries import first_staff_reply
 from apps.sessions.retrieval import all_levels
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 SHOWN, SHOWN_QUESTIONS = 100, 20
@@ -58,7 +59,7 @@ def gap(request: StaffRequest, topic_id: UUID) -> HttpResponseBase:
 def answer(request: StaffRequest, topic_id: UUID) -> HttpResponseBase:
     """Propose an answer; its card opens."""
     title, text = request.POST.get("title", ""), request.POST.get("answer", "").replace("\r\n", "\n")
-    collection_id = sent_id(request.POST.get("collection", ""))
+    collection_id = require_id(request.POST.get("collection", ""))
     try:
         with tenant_scope(request.member.tenant):
             topic = gaps.propose_answer(
@@ -89,7 +90,7 @@ def reopen(request: StaffRequest, topic_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES)
 def merge(request: StaffRequest, topic_id: UUID) -> HttpResponseBase:
     """Merge this topic into another one."""
-    into_id = sent_id(request.POST.get("into", ""))
+    into_id = require_id(request.POST.get("into", ""))
     gaps.merge_topics(topic_id, into_id=into_id, actor=request.member.user.actor)
     return redirect("console-gap", into_id)
 

@@ -9,12 +9,13 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.knowledge import search_settings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from kernel.errors import SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 EXAMPLES = ("openai:text-embedding-3-small", "openai:text-embedding-3-large", "ollama:nomic-embed-text")
@@ -31,7 +32,7 @@ def show(request: StaffRequest) -> HttpResponseBase:
 def save(request: StaffRequest) -> HttpResponseBase:
     """Outside of any scope: a new embedding model is tried first."""
     names = {name: request.POST.get(name, "").strip()[:120] for name in ("embedding", "reranker")}
-    deployment_id = sent_id(request.POST.get("deployment", ""))
+    deployment_id = require_id(request.POST.get("deployment", ""))
     try:
         asyncio.run(
             search_settings.choose(request.member.tenant.pk, deployment_id, **names, actor=request.member.user.actor)

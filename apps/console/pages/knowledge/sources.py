@@ -10,13 +10,14 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.knowledge import ports, sources
 from apps.knowledge.enums import WITHOUT_ACCOUNT, SourceKind
 from apps.knowledge.models import Collection, KnowledgeSource
 from apps.tenants.enums import Role
 from kernel.errors import SilasError
+from kernel.ids import require_id
 
 
 @require_safe
@@ -35,9 +36,9 @@ def new(request: StaffRequest) -> HttpResponseBase:
         kind=sent.get("kind", SourceKind.WEBSITE),
         location=sent.get("location", "")[:600],
         every_hours=int(hours[:4]) if hours.isascii() and hours.isdigit() else 0,
-        connection_id=sent_id(account) if account else None,
+        connection_id=require_id(account) if account else None,
     )
-    collection_id, dry_run = sent_id(sent.get("collection", "")), sent.get("what") == "test"
+    collection_id, dry_run = require_id(sent.get("collection", "")), sent.get("what") == "test"
     return _do(request, lambda: sources.add_source(collection_id, described, actor=actor, dry_run=dry_run))
 
 

@@ -16,6 +16,7 @@ from apps.knowledge.models import Collection
 from apps.knowledge.services import open_collection
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ids import parse_id
 
 MAX_FILES = 20
 
@@ -71,7 +72,4 @@ def collection_of(name: str, *, actor: str) -> Collection:
 
 
 def idempotency_key_of(request: HttpRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("once", ""))
-    except ValueError:
-        return uuid4()
+    return parse_id(request.POST.get("once", "")) or uuid4()

@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.access.rules import PUBLIC
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, idempotency_key_of
 from apps.knowledge import intake
@@ -25,6 +25,7 @@ from apps.sessions.retrieval import LONGEST_QUESTION, all_levels, try_question
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 from kernel.tenancy import tenant_scope
 
 SHOWN, SHOWN_INTAKES = 100, 30
@@ -111,7 +112,7 @@ def tester(request: StaffRequest) -> HttpResponseBase:
     chosen, level = request.POST.get("deployment", ""), request.POST.get("level", PUBLIC)
     tried = None
     if question and chosen:
-        tried = try_question(request.member.tenant.pk, sent_id(chosen), question, level=level)
+        tried = try_question(request.member.tenant.pk, require_id(chosen), question, level=level)
     with tenant_scope(request.member.tenant):
         places = list(Deployment.objects.order_by("created_at"))
         context: dict[str, Any] = {

@@ -22,6 +22,7 @@ from apps.memory import queries
 from apps.memory.enums import MergeReason, ScopeKind, SourceKind
 from apps.memory.models import MemoryItem
 from apps.sessions.models import ChatSession
+from kernel.ids import parse_id
 from kernel.taint import Taint
 from llm.enums import MemoryType
 
@@ -82,7 +83,7 @@ def origin_of(row: MemoryItem) -> Origin:
     if row.session_id and ChatSession.objects.filter(pk=row.session_id).exists():
         return Origin(text, reverse("console-conversation", args=[row.session_id]))
     kind, _separator, name = row.reference.partition(":")
-    if kind == "proposal" and (pk := _uuid(name)):
+    if kind == "proposal" and (pk := parse_id(name)):
         run = MemoryProposal.objects.filter(pk=pk).values_list("session_id", flat=True).first()
         return Origin(text, reverse("console-run", args=[run]) if run else "")
     return Origin(text)
@@ -121,10 +122,3 @@ def _took_place_of(reason: str) -> str:
     if reason == MergeReason.CONTRADICTED:
         return _("Chosen by a person over another memory")
     return _("Merged with another memory that said the same")
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

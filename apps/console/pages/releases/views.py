@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.pages.releases.presenter import figures_of, lines_of
@@ -24,6 +24,7 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import deployment_by_id
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.ids import require_id
 
 SHOWN = 20
 
@@ -95,7 +96,7 @@ def publish(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
 def simulate(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     """Run a suite against exactly what would be published."""
     place, snapshot = deployment_by_id(deployment_id), _seen(request, deployment_id)
-    suite = simulations.suite(sent_id(request.POST.get("suite", "")))
+    suite = simulations.suite(require_id(request.POST.get("suite", "")))
     by = request.member.user.actor
     run = run_simulation(place, suite, overrides=overrides_of(snapshot), snapshot=snapshot.sha256, by=by)
     return redirect("console-simulation", run.pk)

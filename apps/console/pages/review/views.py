@@ -28,7 +28,7 @@ from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import ApprovalState, CardStatus, DeclineReason, Risk
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.console import viewers
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review import filters, presenter
 from apps.console.pages.review.answers import proposed_answer
@@ -46,6 +46,7 @@ from apps.work.rules import FINAL
 from apps.work.services import is_editable
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.ids import require_id
 
 # The note for colleagues with which a card is declined.
 MAX_NOTE = 300
@@ -72,7 +73,7 @@ def card_parts(request: StaffRequest) -> HttpResponseBase:
 
     They do not count as seen: a look is recorded by `card_news`, which the script asks for once it shows a card.
     """
-    ids = [sent_id(text) for text in request.GET.getlist("id")[:MOST_PARTS]]
+    ids = [require_id(text) for text in request.GET.getlist("id")[:MOST_PARTS]]
     found = {card.pk: card for card in queries.undecided_cards().filter(pk__in=ids)}
     cards = [_details(request, found[card_id]) for card_id in ids if card_id in found]
     return render(request, "console/_card_parts.html", {"member": request.member, "cards": cards})

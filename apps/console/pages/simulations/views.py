@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.simulations.forms import VisitorForm
 from apps.console.templatetags.console import code_label
@@ -27,6 +27,7 @@ from apps.tenants.models import Deployment
 from apps.tenants.queries import deployment_by_id
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 
 VISITORS = "Visitors"
 MADE_FROM = {
@@ -146,7 +147,7 @@ def resume(request: StaffRequest, run_id: UUID) -> HttpResponseBase:
 def _chosen(named: str) -> Deployment | None:
     """The chatbot that is named, or the first; None where there is none."""
     rows = Deployment.objects.order_by("title", "pk")
-    found: Deployment | None = rows.filter(pk=sent_id(named)).first() if named else rows.first()
+    found: Deployment | None = rows.filter(pk=require_id(named)).first() if named else rows.first()
     if named and found is None:
         raise NotFound()
     return found

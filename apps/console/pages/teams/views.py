@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.utils.dates import WEEKDAYS
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.console.base import page, sent_id
+from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.views import to_conversation
 from apps.inbox import queries, services, teams
@@ -22,6 +22,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.hours import DAYS
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.ids import require_id
 
 
 @require_safe
@@ -61,7 +62,7 @@ def delete_team(request: StaffRequest, team_id: UUID) -> HttpResponseBase:
 @staff_view(*ANSWERING_ROLES)
 def availability(request: StaffRequest) -> HttpResponseBase:
     """Become away or available; of a colleague, for owners."""
-    member = sent_id(request.POST["member"]) if request.POST.get("member") else request.member.user.pk
+    member = require_id(request.POST["member"]) if request.POST.get("member") else request.member.user.pk
     teams.set_away(request.member.user, member, away=request.POST.get("away") == "1")
     return redirect("console-teams")
 
@@ -70,7 +71,7 @@ def availability(request: StaffRequest) -> HttpResponseBase:
 @staff_view(*ANSWERING_ROLES)
 def set_team(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     given = request.POST.get("team", "")
-    services.set_team(session_id, request.member.user, team_id=sent_id(given) if given else None)
+    services.set_team(session_id, request.member.user, team_id=require_id(given) if given else None)
     return to_conversation(request, session_id)
 
 
