@@ -90,7 +90,6 @@ async def run_planner(
     toolset: AbstractToolset[Any] | None = None,
     key: str | None = None,
     base_url: str | None = None,
-    limits: Limits = _LIMITS,
     patience: Timeouts = _PATIENCE,
 ) -> AgentRun[AgentResponse]:
     """Prepare a plan for the conversation and `briefing.requested`.
@@ -99,10 +98,10 @@ async def run_planner(
     calls.
     """
     briefing = replace(briefing, role=Role.PLANNER)
-    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, _LIMITS, patience), key, base_url)
     if not isinstance(run.output, AgentResponse):
         retry = replace(briefing, requested=run.requested or briefing.requested)
-        written = await _run(GROUNDED, await _attempts(retry, None, None, limits, patience), None, None)
+        written = await _run(GROUNDED, await _attempts(retry, None, None, _LIMITS, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
     return replace(run, output=drop_unverified(run.output, briefing.quotable))
 
@@ -111,7 +110,6 @@ async def run_executor(
     model_name: str,
     briefing: Briefing,
     *,
-    on_delta: OnDelta | None = None,
     toolset: AbstractToolset[Any] | None = None,
     key: str | None = None,
     base_url: str | None = None,
@@ -120,7 +118,7 @@ async def run_executor(
 ) -> AgentRun[ExecutorAgentOutput]:
     """Carry out `briefing.work_body` with the tools that `briefing.tools` names. Never a measure of success."""
     briefing = replace(briefing, role=Role.EXECUTOR)
-    run = await _run(model_name, await _attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    run = await _run(model_name, await _attempts(briefing, None, toolset, limits, patience), key, base_url)
     if not isinstance(run.output, ExecutorAgentOutput):
         stopped = ExecutorAgentOutput(summary="Stopped: a call needs an approval that this work item does not have.")
         return replace(run, output=stopped, last_error="approval_required")

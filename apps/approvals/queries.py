@@ -98,7 +98,7 @@ def list_cards(
     return read_page(rows, before=before, limit=limit)
 
 
-def open_cards(*, deployment_id: UUID | None = None) -> QuerySet[Card]:
+def open_cards() -> QuerySet[Card]:
     """Return the cards that can still be decided, oldest first: those that a conversation waits for, then those that
     something else waits for, then the rest."""
     waiting = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=now()).select_related(
@@ -107,7 +107,7 @@ def open_cards(*, deployment_id: UUID | None = None) -> QuerySet[Card]:
     in_conversation = When(kind__in=AWAITED_KINDS, session_id__isnull=False, then=0)
     urgency = Case(in_conversation, When(kind__in=AWAITED_KINDS, then=1), default=2)
     cards: QuerySet[Card] = waiting.order_by(urgency, "created_at")
-    return cards.filter(deployment_id=deployment_id) if deployment_id else cards
+    return cards
 
 
 def open_cards_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:

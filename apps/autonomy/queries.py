@@ -79,9 +79,8 @@ def spawn_refusal(task: Task) -> SpawnRefusal | None:
     )
 
 
-def tasks(*, include_deleted: bool = False) -> list[Task]:
-    rows = Task.objects.select_related("deployment", "owner")
-    return list(rows if include_deleted else rows.filter(deleted_at=None))
+def tasks() -> list[Task]:
+    return list(Task.objects.select_related("deployment", "owner").filter(deleted_at=None))
 
 
 def task(task_id: UUID) -> Task:

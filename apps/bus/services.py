@@ -25,7 +25,6 @@ from apps.audit.services import record
 from apps.bus import registry, rules, signals, telemetry, wakeup
 from apps.bus.enums import AGENTS, LIVE, QUEUE_OF, WORKER_OF, Kind, Queue, Sender, SetAside, State
 from apps.bus.models import QueueMessage
-from apps.bus.queries import pending_count as pending_count
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points, tracing
 from kernel.clock import now

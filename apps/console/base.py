@@ -21,7 +21,7 @@ from apps.inbox import teams
 from apps.inbox.queries import unassigned_count
 from apps.tenants import first_run
 from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 from kernel.language import MEMBER_LANGUAGES
 
 THEME_COOKIE = "theme"
@@ -64,14 +64,6 @@ def idempotency_key(request: StaffRequest) -> UUID | None:
         return UUID(text) if text else None
     except ValueError:
         raise SilasError(ErrorCode.FORM_UNREADABLE) from None
-
-
-def sent_id(text: str) -> UUID:
-    """Return the id that a form sent. Raises `NotFound` for anything else."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: object) -> TemplateResponse:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 WIDTH, HEIGHT = 640.0, 160.0
 _FOOT, _HEAD, _SIDE = 22.0, 12.0, 4.0
+_MOST_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,10 @@ def columns(
     values: Sequence[float],
     parts: Sequence[float] = (),
     *,
-    most: int = 8,
     least: float = 1.0,
     text_of: Callable[[float], str] = _number_text,
 ) -> Columns:
-    """Return one column per value, with at most `most` names below.
+    """Return one column per value, with at most `_MOST_NAMES` names below.
 
     The axis reaches at least `least`; `text_of` writes a value.
     """
@@ -91,9 +91,9 @@ def columns(
         )
         for place, (label, value) in enumerate(zip(labels, values, strict=True))
     )
-    return Columns(bars, top, every=max(1, -(-len(values) // most)))
+    return Columns(bars, top, every=max(1, -(-len(values) // _MOST_NAMES)))
 
 
-def share_width(share: float | None, *, whole: float = 100.0) -> float:
-    """Return the width of a bar for a share of `whole`, between 0 and `whole`."""
-    return round(min(max(share or 0.0, 0.0), 1.0) * whole, 1)
+def share_width(share: float | None) -> float:
+    """Return the width of a bar in percent, between 0 and 100."""
+    return round(min(max(share or 0.0, 0.0), 1.0) * 100, 1)

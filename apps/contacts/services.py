@@ -32,9 +32,7 @@ def require_editor(user: User | None) -> None:
         require_role(user, ANSWERING_ROLES)
 
 
-def identify(
-    kind: str, value: str, *, proved_by: Proof, name: str = "", source: ContactSource = ContactSource.CHAT
-) -> Contact:
+def identify(kind: str, value: str, *, proved_by: Proof, name: str = "") -> Contact:
     """The contact to whom this proved identity belongs, created if there is none; for channels and verified visitors.
 
     An identity that others have only stated is not found: the person who proves it gets a contact of their own, and
@@ -46,7 +44,7 @@ def identify(
     identity = _belongs_to(kind, value)
     if identity is None:
         contact = Contact.objects.create(
-            name=name[: rules.MAX_NAME], source=source, created_at=moment, last_seen_at=moment
+            name=name[: rules.MAX_NAME], source=ContactSource.CHAT, created_at=moment, last_seen_at=moment
         )
         try:
             with transaction.atomic():
@@ -56,7 +54,7 @@ def identify(
             contact.delete()
             identity = ContactIdentity.objects.select_related("contact").get(_whose(kind, value))
         else:
-            data = {"kind": str(kind), "source": source.value}
+            data = {"kind": str(kind), "source": ContactSource.CHAT.value}
             record(AuditEvent.CONTACT_ADDED, subject=f"contact:{contact.pk}", data=data)
             return contact
     contact = identity.contact

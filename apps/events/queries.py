@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from apps.events.catalogue import CATALOGUE, MESSAGE_CREATED
 from apps.events.models import Event, EventHead
@@ -17,11 +17,10 @@ def head() -> tuple[int, int]:
     return (row.last_seq, row.deleted_seq) if row else (0, 0)
 
 
-def events_after(seq: int, *, until: int | None = None, types: Collection[str] | None = None) -> list[Event]:
+def events_after(seq: int, *, until: int | None = None) -> list[Event]:
     """The next events after this number, at most `BATCH`."""
     rows = Event.objects.filter(seq__gt=seq)
     rows = rows if until is None else rows.filter(seq__lte=until)
-    rows = rows if types is None else rows.filter(type__in=types)
     return list(rows.order_by("seq")[:BATCH])
 
 

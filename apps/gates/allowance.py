@@ -47,12 +47,10 @@ class ComputeLimit:
 class Allowance:
     """Evaluations left for one turn, shared by all its gates in any thread; `compute_limit` is used by one thread."""
 
-    def __init__(
-        self, *, ask: AskModel | None = None, most: int = MOST_EVALUATIONS, compute_limit: ComputeLimit | None = None
-    ) -> None:
+    def __init__(self, *, ask: AskModel | None = None, compute_limit: ComputeLimit | None = None) -> None:
         self.ask = ask
         self.compute_limit = compute_limit
-        self._left = most
+        self._left = MOST_EVALUATIONS
         self._lock = threading.Lock()
 
     def take(self) -> bool:

@@ -61,8 +61,8 @@ def resolve_interaction_mode(
     return default_mode_by_register.get(interaction_register, InteractionMode.DEFAULT_AND_OFFER)
 
 
-def mode_for(hints: InteractionHints, *, confirm: bool, item_mode: InteractionMode | None = None) -> InteractionMode:
+def mode_for(hints: InteractionHints, *, confirm: bool) -> InteractionMode:
     """Return the mode of a work item; `confirm`: risk or policy requires a person."""
     return resolve_interaction_mode(
-        hints.proxy_mode, hints.planner_override, item_mode, confirm, hints.initiative, hints.register
+        hints.proxy_mode, hints.planner_override, None, confirm, hints.initiative, hints.register
     )

@@ -53,10 +53,9 @@ _GOAL_PLAN = """
 """
 
 
-def work_items(*, deployment_id: UUID | None = None, session_id: UUID | None = None) -> QuerySet[WorkItem]:
-    """Work items, newest first; optionally of one deployment or conversation."""
+def work_items(*, session_id: UUID | None = None) -> QuerySet[WorkItem]:
+    """Work items, newest first; optionally of one conversation."""
     items: QuerySet[WorkItem] = WorkItem.objects.select_related("deployment").order_by("-created_at")
-    items = items.filter(deployment_id=deployment_id) if deployment_id else items
     return items.filter(session_id=session_id) if session_id else items
 
 

@@ -27,6 +27,7 @@ from silas_platform.up import processes
 
 ROLES_SQL = Path(__file__).with_name("roles.sql")
 LOG_BYTES = 10_000_000
+_DATABASE = "silas"
 # A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
 SOCKET_PATH_BYTES = 100
 # Rights of every client of the socket: no command that changes the server, its files or other clients.
@@ -61,7 +62,7 @@ class RedisServer:
         _stop(self.process, first=signal.SIGTERM)
 
 
-def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) -> PostgresServer:
+def start_postgres(var: Path, *, fsync: bool = True) -> PostgresServer:
     """Start PostgreSQL 18 with pgvector on `var/postgres`, created on first use, and wait until it answers.
 
     `fsync=False` trades safety against power loss for speed, in tests. Raises `RuntimeError` with the server's log.
@@ -75,12 +76,12 @@ def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) ->
     if not data.exists():
         _initdb(data, user=user, sync=fsync)
     process = _spawn_logged(_postgres_argv(data, sockets, fsync=fsync), log, user=user, dies_by=signal.SIGINT)
-    server = PostgresServer(*postgres_dsns(var, database=database), process=process)
+    server = PostgresServer(*postgres_dsns(var), process=process)
     maintenance = _dsn(sockets, "postgres", "postgres")
     _await_answer(process, lambda: psycopg.connect(maintenance).close(), log)
     with psycopg.connect(maintenance, autocommit=True) as connection:
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_DATABASE)))
     with psycopg.connect(server.superuser_dsn) as connection:
         connection.execute(ROLES_SQL.read_bytes())
     return server
@@ -99,10 +100,10 @@ def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> Re
     return server
 
 
-def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str, str]:
+def postgres_dsns(var: Path) -> tuple[str, str, str, str]:
     """DSNs of owner, application, workers and superuser for the server on `var`, whether it runs or not."""
     sockets = _postgres_sockets(Path(var).resolve() / "postgres")
-    dsn = partial(_dsn, sockets, database)
+    dsn = partial(_dsn, sockets, _DATABASE)
     return dsn("silas_owner"), dsn("silas_app"), dsn("silas_work"), dsn("postgres")
 
 

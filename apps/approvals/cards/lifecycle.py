@@ -6,7 +6,6 @@ but an approval means that nothing runs (spec 0.5.4, 8.1). Runs inside the calle
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -15,7 +14,7 @@ from django.db import transaction
 
 from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards.kinds import AWAITED_KINDS
-from apps.approvals.enums import CardKind, CardStatus, Withdrawal
+from apps.approvals.enums import CardStatus, Withdrawal
 from apps.approvals.models import CARD_TRANSITIONS, OPEN_STATUSES, Card, Look
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -109,11 +108,9 @@ def withdraw_cards_about(subject_kind: str, subject_id: UUID, *, reason: Withdra
     return _withdraw_open({"subject_kind": subject_kind, "subject_id": subject_id}, reason, actor)
 
 
-def withdraw_session_cards(
-    session_id: UUID, *, reason: Withdrawal, actor: str = "system", kinds: Collection[CardKind] = AWAITED_KINDS
-) -> int:
-    """Withdraw the open cards of these kinds in a conversation; by default suggestions stay. Returns how many."""
-    return _withdraw_open({"session_id": session_id, "kind__in": kinds}, reason, actor)
+def withdraw_session_cards(session_id: UUID, *, reason: Withdrawal, actor: str = "system") -> int:
+    """Withdraw what a conversation waits for; suggestions stay. Returns how many cards."""
+    return _withdraw_open({"session_id": session_id, "kind__in": AWAITED_KINDS}, reason, actor)
 
 
 def _withdraw_open(filters: dict[str, object], reason: Withdrawal, actor: str) -> int:

@@ -44,8 +44,8 @@ def dismiss_precedent(precedent_id: UUID, *, user: User) -> Precedent:
     return precedent
 
 
-def promote_precedent(precedent_id: UUID, *, user: User, deployment_id: UUID | None = None) -> ContextProposal:
-    """Propose it as a rule for a deployment, by default its task's. Safe to repeat. In a trusted process.
+def promote_precedent(precedent_id: UUID, *, user: User) -> ContextProposal:
+    """Propose it as a rule for its task's deployment. Safe to repeat. In a trusted process.
 
     Raises `SilasError`: forbidden_role 403, precedent_settled 409 for one that was dismissed; `NotFound`.
     """
@@ -53,7 +53,7 @@ def promote_precedent(precedent_id: UUID, *, user: User, deployment_id: UUID | N
     precedent = lock_precedent(precedent_id)
     if precedent.state == PrecedentState.DISMISSED or precedent.quarantined_at is not None:
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was dismissed or quarantined."))
-    deployment = Deployment.objects.filter(pk=deployment_id or precedent.task.deployment_id).first()
+    deployment = Deployment.objects.filter(pk=precedent.task.deployment_id).first()
     if deployment is None:
         raise NotFound()
     rule: ContextProposal

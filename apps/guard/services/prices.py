@@ -5,12 +5,11 @@ Inside a tenant scope.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
+from apps.audit.admin_base import audit_values
 from apps.audit.services import record_row_change
 from apps.guard.models import ModelPrice
 from apps.guard.services.budgets import require_owner
@@ -37,14 +36,13 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
     row, is_new = ModelPrice.objects.get_or_create(model=model, defaults=wanted)
     # `get_or_create` locks no row that exists; the comparison below must see what a concurrent change has stored.
     row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
-    before = {name: getattr(row, name) for name in RATE_FIELDS}
-    if is_new:
-        record_row_change(row, "added", actor=actor, before={}, after=_recorded(wanted))
-    elif before != wanted:
-        for name, amount in wanted.items():
-            setattr(row, name, amount)
+    before = {} if is_new else audit_values(row, RATE_FIELDS)
+    for name, amount in wanted.items():
+        setattr(row, name, amount)
+    after = audit_values(row, RATE_FIELDS)
+    if before != after:
         row.save()
-        record_row_change(row, "changed", actor=actor, before=_recorded(before), after=_recorded(wanted))
+        record_row_change(row, "added" if is_new else "changed", actor=actor, before=before, after=after)
     return row
 
 
@@ -55,14 +53,5 @@ def remove_price(price_id: UUID, *, actor: str, user: User | None = None) -> Non
     row = ModelPrice.objects.select_for_update(no_key=True).filter(pk=price_id).first()
     if row is None:
         raise NotFound()
-    before = {name: getattr(row, name) for name in RATE_FIELDS}
-    record_row_change(row, "deleted", actor=actor, before=_recorded(before), after={})
+    record_row_change(row, "deleted", actor=actor, before=audit_values(row, RATE_FIELDS), after={})
     row.delete()
-
-
-def _recorded(amounts: Mapping[str, Decimal | None]) -> dict[str, str | None]:
-    return {name: _text(amount) for name, amount in amounts.items()}
-
-
-def _text(amount: Decimal | None) -> str | None:
-    return None if amount is None else f"{amount.normalize():f}"

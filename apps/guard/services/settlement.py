@@ -46,18 +46,13 @@ class CallLost(SilasError):
         super().__init__(ErrorCode.CALL_LOST, "This call was given up before it ended.")
 
 
-def settle(
-    call: Admitted, *, cost: Decimal | None, input_tokens: int = 0, output_tokens: int = 0, failed: str = ""
-) -> Decimal:
+def settle(call: Admitted, *, cost: Decimal | None, failed: str = "") -> Decimal:
     """Settle a model run without a usage from its provider; with one, call `charge` instead.
 
     `cost` None charges the estimate, `failed` names the kind of error. Returns the charge. Raises `CallLost` if the run
     took longer than `patience_seconds` and was given up.
     """
-    state = CallState.ERROR if failed else CallState.EXECUTED
-    return settle_call(
-        call, state, cost=cost, error_code=failed, input_tokens=input_tokens, output_tokens=output_tokens
-    )
+    return settle_call(call, CallState.ERROR if failed else CallState.EXECUTED, cost=cost, error_code=failed)
 
 
 def charge(call: Admitted, usage: Usage, *, failed: str = "") -> Decimal:
