@@ -48,6 +48,7 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
 def format_reply(reply: Reply, server: str, secret: str) -> dict[str, object]:
     """Return the answer as models and people get it."""
     raw = "\n\n".join(reply.texts)
+    # Cleaned first: markup within the secret would hide it.
     text = rules.redact(secret, rules.clean(raw))
     value: dict[str, object] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
     if len(text) > rules.MOST_ANSWER_CHARS or len(raw) > rules.MOST_READ_CHARS:

@@ -53,6 +53,7 @@ def address_of(server_id: UUID) -> Address:
     """Return where the server is, with its secret unsealed; never to be stored or logged. Raises `NotFound` for a
     server that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
+    # A forged row would have the secret sent wherever it points.
     if row is None or not integrity.is_authentic_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
         raise NotFound()
     sealed = bytes(row.secret)
@@ -106,6 +107,7 @@ def _tools_of(ref: str, sealed: policy_seals.Items | None) -> tuple[RemoteTool, 
 
 
 def _pinned_set(name: str, digest: str) -> ToolSet | None:
+    # Another set with the same short beginning of a digest is soon found by trying.
     if len(digest) < rules.DIGEST_CHARS:
         return None
     sets = _sets_of(name).filter(digest__startswith=digest)

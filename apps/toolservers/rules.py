@@ -121,6 +121,7 @@ def closed_schema(schema: object) -> dict[str, object]:
     if len(_canonical(schema)) > MOST_SCHEMA_BYTES:
         raise BadSchema("the description of its arguments is too long")
     plain: dict[str, object] = _Expansion(schema).of(schema, 0, ())
+    # An argument that no person has read about cannot be passed.
     plain["additionalProperties"] = False
     plain.setdefault("properties", {})
     try:
@@ -184,6 +185,7 @@ def clean(text: str) -> str:
     """Return the first `MOST_READ_CHARS` of an outside text without terminal commands, markup and invisible
     characters."""
     plain = _TERMINAL.sub("", text[:MOST_READ_CHARS])
+    # Unescaping can bring out further markup.
     for _ in range(3):
         if not _MARKUP.search(plain):
             break
@@ -213,6 +215,7 @@ def clean_value(value: object, depth: int = 0) -> object:
 
 def redact(secret: str, text: str) -> str:
     """Return the text without the secret in its usual encodings: plain, backwards, base64, hex, or as in a URL."""
+    # A short one would be cut out of ordinary words.
     if len(secret) < 6:
         return text
     for form in _encodings(secret):
@@ -275,6 +278,7 @@ def proof_args(args: Mapping[str, object], given: Mapping[str, object]) -> dict[
 
 def strip_echo(text: str, given: Mapping[str, object]) -> str:
     """Return an answer without the words of the question: a server that repeats them has proved nothing."""
+    # The longest first: a shorter one that is part of it would leave the rest.
     for words in sorted(set(_texts_in(given)), key=len, reverse=True):
         text = re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)
     return text.strip()

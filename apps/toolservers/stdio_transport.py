@@ -42,6 +42,7 @@ def sandbox_spec(address: Address, seconds: float) -> SandboxSpec:
     assert address.folder is not None
     script, *args = address.argv
     return SandboxSpec(
+        # Isolated: neither the environment nor installed packages change what the script imports.
         ["python3", "-I", "-S", f"/sandbox/skill/{script}", *args],
         read_only={"skill": address.folder},
         hidden=_HIDDEN,

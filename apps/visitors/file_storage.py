@@ -55,6 +55,7 @@ def receive(chunks: Iterable[bytes], *, most: int) -> tuple[Path, str, int]:
     path = folder / uuid4().hex
     digest, size = hashlib.sha256(), 0
     try:
+        # Exclusive: never through a link that stands there.
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for chunk in chunks:
                 size += len(chunk)
@@ -109,6 +110,7 @@ def _tenants_with_bytes() -> Iterator[UUID]:
 def _sweep_tenant(tenant_id: UUID) -> int:
     orphans = {name for name in _names_below(tenant_id.hex) if _is_old(name)}
     if orphans:
+        # After the names: a file whose row is being written is too young to be among them.
         with tenant_scope(tenant_id):
             orphans -= set(VisitorFile.objects.filter(stored_name__in=orphans).values_list("stored_name", flat=True))
     for name in orphans:

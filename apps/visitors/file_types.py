@@ -63,6 +63,7 @@ def clean_name(name: str, kind: Kind) -> str:
     """What the file is called from here on: the last part of a path, without what cannot be seen, with its ending."""
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
     plain = "".join(" " if has_hidden_characters(each) or each in "\n\r\t\u200c\u200d" else each for each in last)
+    # Signs that file systems refuse, or that end the name in a header.
     kept = "".join("_" if each in '<>:"|?*%;' else each for each in " ".join(plain.split()))
     stem = kept[: -len(_ending(kept, kind))] if _ending(kept, kind) else kept
     stem = stem.strip(" .")[:LONGEST_NAME].strip(" .") or "file"

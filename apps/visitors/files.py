@@ -68,6 +68,7 @@ def store(tenant_id: UUID, received: Received, write: Callable[[str], VisitorFil
     except SilasError:  # after any other error the row may have been committed, and the sweep decides
         file_storage.storage().delete(stored_name)
         raise
+    # It is the repetition's row: these bytes have none.
     if row.stored_name != stored_name:
         file_storage.storage().delete(stored_name)
     return row
@@ -102,6 +103,7 @@ def receive(name: str, chunks: Iterable[bytes], taken: Collection[str], most: in
 
 def _write(session_id: UUID, received: Received, client_id: str, stored_name: str) -> VisitorFile:
     session = lock_session(session_id)
+    # Asked again under the lock: a repetition may have stored the file meanwhile.
     if before := sent_before(session_id, client_id):
         return before
     require_room(session, received.size, sender=Sender.VISITOR, most=offers_of(session.deployment_id).files_each)

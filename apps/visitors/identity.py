@@ -57,6 +57,7 @@ def known(deployment: Deployment, *, resume_token: str) -> Known:
 
 def look(deployment: Deployment, token: str, known: Known) -> Named:
     """Count the try, and check the token. Outside of any scope: tries are counted in Redis."""
+    # Without keys nothing is checked, so nothing can be guessed.
     counted = ratelimit.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
     if isinstance(counted, str):
         return Named(Unproven(counted))

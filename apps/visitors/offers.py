@@ -145,6 +145,7 @@ def change_form(deployment: Deployment, questions: Sequence[Mapping[str, object]
     rows = [question_of(deployment, order, each) for order, each in enumerate(questions)]
     for problems in filter(None, map(question_problems, rows)):
         raise SilasError(ErrorCode.INVALID_FORM, " ".join(problems.values()), extra={"fields": problems})
+    # Compared without ids, in which new rows always differ.
     if [_question(each) | {"id": ""} for each in before] == [_question(each) | {"id": ""} for each in rows]:
         return before
     FormQuestion.objects.filter(deployment=deployment).delete()

@@ -51,6 +51,7 @@ def is_answered(session_id: UUID) -> bool:
 def answer(session_id: UUID, given: Mapping[str, str]) -> bool:
     """Keep the answers (by question id); False where this conversation has its answers already. Raises `SilasError`
     400 `invalid_answers` with the problem of each question, 409 `form_changed` for questions that are not asked."""
+    # Of two answers at once the second finds the first.
     session = lock_session(session_id)
     if is_answered(session_id):
         return False

@@ -193,6 +193,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     if card.sealed is None:
         raise SilasError(ErrorCode.SECRET_NOT_THERE)
     value = unseal_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
+    # With the reading, under the same lock: no second caller gets it.
     VisitorCard.objects.filter(pk=card.pk).update(sealed=None)
     _note(AuditEvent.SECRET_TAKEN, card, actor=actor)
     return value
@@ -279,6 +280,7 @@ def _said(card: VisitorCard, value: str, words: str) -> str:
 
 
 def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
+    # Another person may sit at the browser by now.
     if card.customer and card.customer != _customer(session):
         raise SilasError(ErrorCode.CARD_NOT_YOURS)
 
@@ -286,6 +288,7 @@ def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
 def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: object) -> None:
     """Settle the prompt if it is open and has not expired."""
     moment = now()
+    # By one statement: of two answers at once only one finds it open.
     open_now = VisitorCard.objects.filter(pk=card.pk, status=AskStatus.OPEN, expires_at__gt=moment)
     if open_now.update(status=status, settled_at=moment, **fields):
         return

@@ -21,6 +21,7 @@ def count(what: str, whom: object, *, most: int, address: str, most_there: int, 
     """Count one of `what` for the conversation `whom`, if there is one, and for the internet address it comes from;
     what was counted. Raises as `count_under`."""
     limits = [Limit(f"{what}:{whom}", most, seconds)] if whom else []
+    # Behind a proxy that passes no address on, all visitors would share one limit.
     if not is_own_machine(address):
         limits.append(Limit(f"{what}:at:{address_key(address)}", most_there, seconds))
     return count_under(limits)

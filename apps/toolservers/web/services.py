@@ -52,6 +52,7 @@ def set_search(
     row = row or WebSearch(pk=uuid4())
     row.provider, row.base_url, row.domains = provider, base_url, wanted
     row.most_results, row.price, row.level, row.failure = most_results, price, level, ""
+    # The stored key would otherwise go to another host.
     if key or moved:
         row.key = vault.seal(key.encode(), belongs_to=seal_context(row.pk)) if key else b""
     row.changed_at = Now()
