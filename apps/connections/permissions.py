@@ -65,6 +65,7 @@ def refusal(tool: ToolSpec) -> tuple[str, str] | None:
     if not missing or _grant_for(row, missing) is not None:
         return None
     record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "connection_permission"})
+    # With the hour in it: a tool that tries again and again asks once an hour.
     message_id = f"widen:{row.pk}:{':'.join(sorted(missing))}:{now():%Y%m%d%H}"[:128]
     enqueue(WIDEN, row.pk, message_id=message_id, permissions=tool.permissions)
     return "connection_permission", gettext(

@@ -27,6 +27,7 @@ def is_pending(connection_id: UUID) -> bool:
 def record_result(connection_id: UUID, lease: LeaseRef, result: Discovery) -> None:
     """Store how the skill would sign in, and enqueue the card; in the transaction that settles the guarded call."""
     row = _lock_pending(connection_id)
+    # A worker that was given up may still answer when the lease is another's.
     if row is None or not is_lease_held(lease):
         return
     row.auth_strategy, row.provider = result.auth_strategy.value, result.provider

@@ -103,6 +103,7 @@ class HealthCheck:
         """Renew a sign-in that ran out; otherwise recover, once; otherwise fail, which opens a card (spec 5.10.4)."""
         if "expired" in result.error and (refreshed := self._refresh(job)):
             return refreshed
+        # Once until it is healthy again: repairs that never last would otherwise go on without a card.
         if job.connection.recovered:
             return self._settle(partial(record_broken, failure=result.failure or ConnectionFailure()))
         recovery = self._recover(job, result.error)

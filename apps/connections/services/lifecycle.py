@@ -132,11 +132,13 @@ def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: User, b
     unknown, foreign, or another browser's; 409 `setup_not_asking`, `answered_already` for a replay."""
     _require_role(user)
     known = SetupRun.objects.filter(state_token=state).first()
+    # An attacker could otherwise have another person's browser finish the attacker's sign-in (CSRF, RFC 6749 10.12).
     if known is None or not browser or not hmac.compare_digest(known.browser, _browser_hash(browser)):
         raise NotFound()
     setup = lock_setup(known.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
         raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This set-up isn't waiting for a sign-in any more."))
+    # Nothing else of the address reaches the script.
     names = ("code", "error", "error_description")
     kept = {name: parameters[name][:_LONGEST_PARAMETER] for name in names if parameters.get(name)}
     setup_state.store_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")

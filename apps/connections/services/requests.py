@@ -66,6 +66,7 @@ def request_connection(
     version, manifest = _connection_skill(wanted.skill)
     assert manifest.auth_strategy is not None  # a skill without one connects nothing
     permissions = _requested_permissions(wanted, manifest)
+    # Here, because the worker that stores the first secret may create no data key.
     vault.ensure_key()
     row: Connection = Connection.objects.create(
         name=wanted.name,
