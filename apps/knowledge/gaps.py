@@ -88,6 +88,7 @@ def record_question(session_id: UUID, text: str, *, asker: str, reason: GapReaso
         asked_at=now(),
     )
     before_commit(_store_questions, row)
+    # Every process reckons the same end, so that one interval has one message.
     ends = _SINCE + ((now() - _SINCE) // INTERVAL + 1) * INTERVAL
     message_id = f"{Kind.GAP_CLUSTERING.value}:{ends.isoformat()}"
     enqueue(Kind.GAP_CLUSTERING, scope_id=current_tenant_id(), message_id=message_id, due_at=ends)
@@ -254,6 +255,7 @@ def propose_answer(topic_id: UUID, *, title: str, text: str, collection_id: UUID
     collection = DocumentCollection.objects.filter(pk=collection_id).first()
     if collection is None:
         raise NotFound()
+    # Before the topic is locked: who decides a card locks the card first.
     withdraw_cards_about(SUBJECT, topic_id, reason=Withdrawal.STAFF, actor=actor)
     topic = _lock_topic(topic_id)
     if topic.status not in (GapStatus.OPEN, GapStatus.DRAFTED):

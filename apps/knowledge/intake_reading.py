@@ -99,6 +99,7 @@ def _store_part(intake_id: UUID, part: _Part) -> None:
             Parsed(problems=(Problem(ProblemCode.TOO_LARGE, stored_text("The document contains too much text.")),))
         )
     row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=content)
+    # A part that was stored before a crash stays; this worker's role may insert parts and not read them.
     ReadPart.objects.bulk_create([row], ignore_conflicts=True)
     payload = {"part": str(row.pk), "version": part.version}
     message_id = f"{intake_id}:{sha256_hex(part.url)[:32]}"

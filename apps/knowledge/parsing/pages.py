@@ -32,6 +32,7 @@ def parse_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Pars
             )
         ), ()
     parsed = parse(page, name)
+    # A tree that deep would be built again for its links.
     is_read = not any(problem.code == ProblemCode.BROKEN_HTML for problem in parsed.problems)
     return parsed, tuple(_links(page, base)) if name.endswith(".html") and is_read else ()
 

@@ -57,6 +57,7 @@ def _pages(reader: PdfReader) -> Iterator[str]:
                 ProblemCode.TOO_LARGE,
                 stored_text("The PDF took longer than {seconds:g} s to read.").format(seconds=SECONDS),
             )
+        # A form feed stands between two pages and nowhere else.
         text = clean(page.extract_text()).replace("\f", "\n").strip()
         room -= len(text)
         if room < 0:

@@ -18,6 +18,7 @@ from kernel.stored_texts import stored_text
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
+    # Before UTF-16, with whose mark it begins.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
