@@ -150,7 +150,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
 def confirm_action(question: str | Promise) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Decorate an admin action: ask `question` on a page that lists the rows, and run the action once confirmed."""
 
-    def wrap(act: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(act: Callable[..., object]) -> Callable[..., Any]:
         @wraps(act)
         def confirm(self: Any, request: HttpRequest, queryset: Any) -> object:
             if request.POST.get("post") == "yes":

@@ -113,7 +113,7 @@ def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str
         fitting = [key for key in jwt.PyJWKSet.from_dict(keys).keys if header.get("kid") in (None, key.key_id)]
         if header.get("alg") not in _ALGORITHMS or len(fitting) != 1:
             raise _refused()
-        said: dict[str, Any] = jwt.decode(
+        said: dict[str, object] = jwt.decode(
             token,
             fitting[0],
             # From our own list, never "none": the header is the sender's word (algorithm confusion).

@@ -140,7 +140,7 @@ def _page(
     request: StaffRequest, *, form: AlertForm | None = None, notice_form: NoticeForm | None = None, status: int = 200
 ) -> HttpResponseBase:
     choice = alerts.alert_choice(request.member.user)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "form": form or AlertForm(initial=_alerts_in(choice)),
         "notice_form": notice_form or NoticeForm(initial=_notices_in(choice)),
         "zone": request.member.tenant.timezone,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -115,7 +114,7 @@ def _render(request: StaffRequest, form: LimitForm | None = None) -> HttpRespons
     daily = [(date_format(day, "j M"), amount) for day, amount in queries.spent_by_day(since, today)]
     amounts = [float(amount) for _, amount in daily]
     chart = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, text_of=usd)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "days": days,
         "spans": [(span, ngettext("%(number)s day", "%(number)s days", span) % {"number": span}) for span in SPANS],
         "lines": [(_whose(line, titles, names), _PERIODS[Period(line.period)], line) for line in lines],
