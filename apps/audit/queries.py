@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import Count, Q, TextField
+from django.db.models import Count, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from psycopg.errors import SerializationFailure
 
@@ -180,7 +180,7 @@ def newest_checkpoint(chain: UUID) -> Checkpoint | None:
     return next(_checkpoints(newest), None)
 
 
-def _checkpoints(rows: Any) -> Iterator[Checkpoint]:
+def _checkpoints(rows: QuerySet[AuditCheckpoint]) -> Iterator[Checkpoint]:
     made = Cast("created_at", TextField())
     for chain, seq, entry_hash, created_at, key_id, signature in rows.values_list(
         "chain", "seq", "entry_hash", made, "key_id", "signature"

@@ -131,7 +131,7 @@ class GateForm(forms.Form):
     def clean_check_expect(self) -> object:
         return _parse_json(self.cleaned_data["check_expect"])
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         if self.errors:
             return cleaned

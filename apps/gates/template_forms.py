@@ -87,7 +87,7 @@ class TemplateForm(forms.Form):
         self.fields.pop("name", None)
         self.named = name
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         """The fields of the gate that are this template's own."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class TemplateForm(forms.Form):
         """The context in which a typed sample is checked."""
         return {"message": sample, "response": sample}
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         if self.errors:
             return cleaned
@@ -171,7 +171,7 @@ class LimitForm(ToolsForm):
     allowed = forms.FloatField(label=gettext_lazy("Allowed up to"), min_value=0)
     approval = forms.FloatField(label=gettext_lazy("Needs approval up to"), min_value=0, required=False)
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         allowed, approval = values["allowed"], values["approval"]
         return {
             "type": GateType.NUMERIC_RANGE,
@@ -224,7 +224,7 @@ class ApprovalForm(ToolsForm):
     about = gettext_lazy("A person approves every use of a tool.")
     sample_label = None
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return {
             "type": GateType.APPROVAL_ALWAYS,
             "config": {"tools": _listed(values["tools"])},
@@ -264,7 +264,7 @@ class WordsForm(TextForm):
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         config = {"blocked_keywords": _lines(values["words"])}
         return {"type": GateType.CUSTOM_CHECK, "config": config}
 
@@ -287,7 +287,7 @@ class LengthForm(TextForm):
 
     most = forms.IntegerField(label=gettext_lazy("Characters at most"), min_value=1, max_value=50_000, initial=2000)
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return {"type": GateType.CUSTOM_CHECK, "config": {"max_chars": values["most"]}}
 
     @classmethod
@@ -308,7 +308,7 @@ class PatternForm(TextForm):
 
     pattern = forms.CharField(label=gettext_lazy("Regular expression"), max_length=2000, strip=False)
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return {"type": GateType.REGEX, "config": {"pattern": values["pattern"]}}
 
     @classmethod
@@ -335,7 +335,7 @@ class PersonalDataForm(TextForm):
     )
     removes = forms.BooleanField(label=gettext_lazy("Remove it instead of blocking the text"), required=False)
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         config: dict[str, object] = {"entities": values["entities"]}
         if values["removes"]:
             config["on_fail"] = "fix"
@@ -364,7 +364,7 @@ class TopicsForm(TextForm):
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return _detector("topic", {"topics": values["topics"]})
 
     @classmethod
@@ -389,7 +389,7 @@ class LinksForm(TemplateForm):
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return _detector("markup", {"allowed_hosts": _lines(values["hosts"]), "threshold": 0.3})
 
     @classmethod
@@ -409,7 +409,7 @@ class AttacksForm(TextForm):
 
     check = forms.ChoiceField(label=gettext_lazy("Finds"), choices=list(_DETECTORS.items()))
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return _detector(values["check"], {})
 
     @classmethod
@@ -438,7 +438,7 @@ class ModelForm(TextForm):
     )
     promote_to_policy = forms.BooleanField(label=gettext_lazy("Model verdict is binding"), required=False)
 
-    def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, values: Mapping[str, Any]) -> dict[str, object]:
         return {
             "provider": GateProvider.LLM,
             "config": {"policy": values["policy"]},

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Q, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Origin, Pause, Period, RunStatus
@@ -127,5 +127,6 @@ def running_with_a_cap(most: int) -> list[GuardedRun]:
     return list(runs.filter(limits__has_key="cost_usd").order_by("-started_at")[:most])
 
 
-def _spent(since: date) -> Any:
-    return SpendEntry.objects.filter(day__gte=since)
+def _spent(since: date) -> QuerySet[SpendEntry]:
+    entries: QuerySet[SpendEntry] = SpendEntry.objects.filter(day__gte=since)
+    return entries

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import TypedDict
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -385,8 +386,9 @@ def retire_gone(tenant_id: UUID, source: KnowledgeSource, *, whole: bool, confir
         retire_document(tenant_id, source.collection_id, reference=name, actor=source.by)
 
 
-def _locked() -> Any:
-    return KnowledgeSource.objects.select_for_update(of=("self",), no_key=True)
+def _locked() -> QuerySet[KnowledgeSource]:
+    rows: QuerySet[KnowledgeSource] = KnowledgeSource.objects.select_for_update(of=("self",), no_key=True)
+    return rows
 
 
 def _audit(source: KnowledgeSource, verb: str, actor: str) -> None:

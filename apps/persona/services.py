@@ -112,8 +112,8 @@ def current_mood(kept: Mapping[str, Any], moment: datetime) -> rules.Moods:
     return mood if last is None else rules.decayed(mood, (moment - last).total_seconds() / 3600)
 
 
-def _time_of(kept: Mapping[str, Any]) -> datetime | None:
-    return datetime.fromisoformat(kept["at"]) if "at" in kept else None
+def _time_of(kept: Mapping[str, object]) -> datetime | None:
+    return datetime.fromisoformat(str(kept["at"])) if "at" in kept else None
 
 
 def _check(values: Mapping[str, float], *, least: float) -> None:

@@ -5,10 +5,9 @@ It stands here because the access levels that collections and a search name are 
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -142,5 +141,8 @@ class Search(OwnersView):
         return uncached(SearchAnswer(tried).data)
 
 
-def _collections() -> Any:
-    return Collection.objects.annotate(many=Count("documents"), newest=Max("documents__updated_at"))
+def _collections() -> QuerySet[Collection]:
+    rows: QuerySet[Collection] = Collection.objects.annotate(
+        many=Count("documents"), newest=Max("documents__updated_at")
+    )
+    return rows

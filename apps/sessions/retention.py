@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
@@ -58,11 +57,12 @@ def forget_batch() -> bool:
     return len(forgotten) == BATCH
 
 
-def _due(before: datetime) -> Any:
+def _due(before: datetime) -> QuerySet[ChatSession]:
     """Lock the due conversations; one that is locked elsewhere is left for the next time."""
     unforgotten = Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at"))
     rows = ChatSession.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
-    return rows.filter(unforgotten, last_active_at__lt=before).order_by("last_active_at")[:BATCH]
+    due: QuerySet[ChatSession] = rows.filter(unforgotten, last_active_at__lt=before)
+    return due.order_by("last_active_at")[:BATCH]
 
 
 def _forget(session: ChatSession) -> int:

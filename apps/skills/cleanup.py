@@ -7,9 +7,9 @@ are deleted; that it came stays. A step of `bus.retention`.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
@@ -45,6 +45,6 @@ def _refuse_packages(before: datetime) -> int:
     return len(due)
 
 
-def _lock_due(rows: Any) -> list[UUID]:
+def _lock_due(rows: QuerySet[SkillDraft] | QuerySet[SkillPackage]) -> list[UUID]:
     """Lock the rows; those that another transaction holds are left for the next time."""
     return list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)[:BATCH])

@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
@@ -150,5 +150,6 @@ def accept(invitation: Invitation, *, user: User | None = None, name: str = "", 
     return new
 
 
-def _open(invitation_id: UUID) -> Any:
-    return Invitation.objects.filter(pk=invitation_id, accepted_at=None, revoked_at=None)
+def _open(invitation_id: UUID) -> QuerySet[Invitation]:
+    rows: QuerySet[Invitation] = Invitation.objects.filter(pk=invitation_id, accepted_at=None, revoked_at=None)
+    return rows

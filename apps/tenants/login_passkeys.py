@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -29,6 +29,8 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+
+T = TypeVar("T")
 
 _ASKED = "login_passkey_asked"
 _MOST_PASSKEYS = 20
@@ -181,7 +183,7 @@ def _passkey_of(answered: str, user: User | None) -> LoginPasskey:
     return found
 
 
-def _believed(verify: Callable[[], object]) -> Any:
+def _believed(verify: Callable[[], T]) -> T:
     """Return the library's result. The input is hostile, and every exception is a refusal."""
     try:
         return verify()

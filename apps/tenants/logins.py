@@ -19,6 +19,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
@@ -151,7 +152,7 @@ def shortened(address: str) -> str:
     return ":".join([*found.exploded.split(":")[:3], "x"])
 
 
-def _end(rows: Any, user: User) -> int:
+def _end(rows: QuerySet[Login], user: User) -> int:
     with transaction.atomic():
         # Locked, so that a login that ends twice at once is told and recorded once.
         ended = list(rows.select_for_update(no_key=True))

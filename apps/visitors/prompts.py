@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4, uuid5
 
+from django.db.models import QuerySet
 from pydantic import Field, model_validator
 
 from apps.access.rules import PUBLIC
@@ -229,8 +230,11 @@ def shown(card: VisitorCard) -> dict[str, Any]:
     return {name: str(card.pk), **card.payload, **risk, "expires_at": card.expires_at.isoformat()}
 
 
-def _waiting(session: ChatSession) -> Any:
-    return VisitorCard.objects.filter(session=session, status=AskStatus.OPEN, expires_at__gt=now())
+def _waiting(session: ChatSession) -> QuerySet[VisitorCard]:
+    rows: QuerySet[VisitorCard] = VisitorCard.objects.filter(
+        session=session, status=AskStatus.OPEN, expires_at__gt=now()
+    )
+    return rows
 
 
 def _card(session: ChatSession, asked: Asked, actor: str, card_id: UUID) -> VisitorCard:

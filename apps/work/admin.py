@@ -52,7 +52,7 @@ class GoalFileForm(TenantRowForm):
         if "deployment" in self.fields:
             self.fields["deployment"].required = True
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean()
         if deployment := cleaned.get("deployment"):
             self._check(cleaned, deployment)
@@ -157,7 +157,7 @@ class ReviewPolicyForm(TenantRowForm):
         for field in self.fields.values():
             field.help_text = field.help_text.format(**settings.BATCH_REVIEW)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Validate the values together; blank fields fall back to the settings."""
         cleaned = super().clean()
         entered = {name: cleaned.get(name) for name in settings.BATCH_REVIEW}

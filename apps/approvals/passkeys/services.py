@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -35,6 +35,8 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
+
+T = TypeVar("T")
 
 _MOST_PASSKEYS = 20
 
@@ -345,7 +347,7 @@ def verify_assertion(assertion: str, public_key: Any, challenge: PasskeyChalleng
     )
 
 
-def run_check(check: Callable[[], object]) -> Any:
+def run_check(check: Callable[[], T]) -> T:
     """Run a check of the WebAuthn library. It parses hostile bytes, so any error that it raises is a rejection."""
     try:
         return check()

@@ -5,8 +5,8 @@ In web processes, inside the caller's tenant scope (spec 5.10.3, 5.10.4).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
@@ -134,6 +134,6 @@ def _retry_delay(row: Connection) -> timedelta:
     return timedelta(minutes=parse_failure(row.failure or {}).retry_minutes or rules.USUAL_MINUTES)
 
 
-def _last_failure(row: Connection) -> Any:
+def _last_failure(row: Connection) -> Mapping[str, object] | None:
     last = SetupRun.objects.filter(connection=row).first()
     return last.failure if last is not None else None

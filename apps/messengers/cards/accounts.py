@@ -10,9 +10,9 @@ import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from apps.approvals.cards.lifecycle import require_approver
@@ -139,8 +139,9 @@ def unlink(account_id: UUID, *, user: User) -> None:
     _record(AuditEvent.APPROVER_ACCOUNT_REMOVED, row)
 
 
-def accounts_of(user: User) -> Any:
-    return ApproverAccount.objects.select_related("channel").filter(user=user)
+def accounts_of(user: User) -> QuerySet[ApproverAccount]:
+    rows: QuerySet[ApproverAccount] = ApproverAccount.objects.select_related("channel").filter(user=user)
+    return rows
 
 
 def certificate_of(row: ApproverAccount) -> str:

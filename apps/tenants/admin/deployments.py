@@ -97,7 +97,7 @@ class DeploymentForm(TenantRowForm):
         goal.choices = [("", _("No goal")), *titles.items()]
         self.initial["active_goal_id"] = "" if current is None else str(current)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean()
         for name, problem in services.deployment_problems(cleaned).items():
             self.add_error(name, problem)

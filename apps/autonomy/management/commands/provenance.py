@@ -31,7 +31,7 @@ class Command(BaseCommand):
             origin.add_argument(f"--{kind}", metavar=name)
         parser.add_argument("--yes", action="store_true", help="confirm a purge, which cannot be undone")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.")

@@ -3,7 +3,6 @@ on the desktop; and quiet hours for all of it."""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -55,7 +54,7 @@ class NoticeForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         start, end = cleaned.get("start"), cleaned.get("end")
         if (start is None) != (end is None) and not {"start", "end"} & self.errors.keys():

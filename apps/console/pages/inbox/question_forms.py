@@ -156,7 +156,7 @@ class AskForm(forms.Form):
             waits=expires,
         )
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         kind = cleaned.get("kind", "")
         for name in FIELDS_OF_KIND.get(kind, ()):

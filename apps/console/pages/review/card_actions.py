@@ -24,6 +24,7 @@ from apps.console.pages.review.questions import may_ask, questions_about
 from apps.console.pages.review.views import show, show_current, to_card
 from apps.inbox.card_questions import ask_customer
 from apps.inbox.handoff import MAX_REPLY, withdraw_requests
+from apps.tenants.models import User
 from apps.work.services import edit_plan, is_editable
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -44,7 +45,7 @@ def assign(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     return show(request, queries.get_card(card_id)) if request.htmx else to_card(request, card_id)
 
 
-def _member(user_id: str) -> Any:
+def _member(user_id: str) -> User:
     """Return the member with this id. Raises `SilasError`: `assignee_unfit` 409."""
     user = next((user for user in queries.members() if str(user.pk) == user_id), None)
     if user is None:

@@ -148,7 +148,7 @@ class RetentionForm(_NumbersForm):
             return _("Leave empty to keep forever.")
         return ngettext("Empty: %(number)s day.", "Empty: %(number)s days.", value) % {"number": value}
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and shortened({name: cleaned[name] for name in self.names}):
             self.needs_confirmation = True

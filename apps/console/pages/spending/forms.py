@@ -105,7 +105,7 @@ class PolicyForm(forms.Form):
     )
     default_output = _rate(_("Output, in US dollars per million tokens"), required=False)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or self.cleaned_data
         if not self.errors and (cleaned["default_input"] is None) is not (cleaned["default_output"] is None):
             missing = "default_input" if cleaned["default_input"] is None else "default_output"

@@ -178,7 +178,7 @@ class DeploymentForm(forms.Form):
             "opening_hours": {day: cleaned[f"hours_{day}"] for day in DAYS if cleaned.get(f"hours_{day}")},
         }
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         if not self.errors:
             problems = deployment_problems(self.values)

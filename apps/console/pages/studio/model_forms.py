@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
@@ -79,7 +78,7 @@ class ModelForm(forms.Form):
         key, address = self.cleaned_data["key"], self.cleaned_data["address"]
         return join_credential(key, address) if key or address else None
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         if self.errors or cleaned["kind"] == "builtin":
             return cleaned

@@ -122,7 +122,7 @@ class VisitorFeaturesForm(forms.Form):
         rows = (([self[f"q{n}_{name}"] for name in QUESTION_FIELDS], n) for n in range(offers.MOST_QUESTIONS))
         return [(n + 1, fields, n < last) for fields, n in rows]
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
         if set(offers.FIELDS) <= set(self.cleaned_data):
             self._add(offers.problems_of(VisitorOffers(deployment=self.place, **self.features)), "")

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--root", type=Path, metavar="FOLDER", help="documents are known by their path below it")
         parser.add_argument("--dry-run", action="store_true", help="list what would change, and store nothing")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.", returncode=2)

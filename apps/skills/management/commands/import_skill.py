@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--ref", default="", help="a branch or tag")
         parser.add_argument("--format", default="", choices=["", *FORMATS])
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.")

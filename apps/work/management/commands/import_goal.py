@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--deployment", required=True, metavar="SLUG")
         parser.add_argument("--check", action="store_true", help="validate the file without changing anything")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         file: Path = options["file"]
         try:
             markdown = file.read_text(encoding="utf-8")
