@@ -53,6 +53,7 @@ def _keep_profile(card: Card, question: MemoryQuestion) -> UUID | None:
 def _keep_one(card: Card, question: MemoryQuestion, *, older: bool) -> UUID | None:
     """Archive the memory that was not chosen, if both still say what the card showed; returns the kept one."""
     ids = (question.memory_id, question.other_id)
+    # Locked in the order of their ids, so that two answers cannot wait for each other (deadlock).
     rows = MemoryItem.objects.filter(pk__in=ids, archived_at__isnull=True).order_by("pk")
     found = {row.pk: row for row in rows.select_for_update(no_key=True)}
     shown = dict(zip(ids, (fact["text"] for fact in card.facts[:2]), strict=True))

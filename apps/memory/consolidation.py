@@ -36,6 +36,7 @@ _SINCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 def enqueue_consolidation() -> None:
     """Enqueue this interval's job of the scope's company, due at the interval's end; once, however often called."""
+    # Every process reckons the same end, so that one interval has one job.
     ends = _SINCE + ((now() - _SINCE) // INTERVAL + 1) * INTERVAL
     bus.enqueue(
         Kind.MEMORY_CONSOLIDATION,

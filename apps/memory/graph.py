@@ -131,6 +131,7 @@ def _entities(scope: str, statements: Iterable[Statement]) -> dict[str, MemoryEn
         )
         for name in sorted(named)
     ]
+    # To set a name to itself changes nothing and locks the row.
     MemoryEntity.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["tenant", "scope", "name"], update_fields=["name"]
     )

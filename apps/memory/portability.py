@@ -284,6 +284,7 @@ def _check(bundle: BinaryIO, checked: IO[bytes]) -> tuple[Header, bool, str]:
 
     Returns the header, whether the current tenant signed the bundle, and its last hash.
     """
+    # One byte more than is allowed shows that a line is too long, without reading all of it.
     number, raw = 1, bundle.readline(MAX_LINE + 1)
     header = _header(raw)
     chain = sha256_hex(header.model_dump(mode="json"))
@@ -383,6 +384,7 @@ def _write(
     stored: dict[UUID, UUID] = {}
     linked: list[tuple[UUID, list[Link]]] = []
     for item in items:
+        # Ids are unique over all companies, and the one of a bundle may be another's, whose row is out of sight here.
         own = item.id if item.id in known else uuid5(current_tenant_id(), str(item.id))
         rows = MemoryItem.objects.filter(Q(pk=own) | Q(scope=_stored_scope(item.scope), reference=item.reference))
         if dry_run and replaced is not None:
@@ -436,6 +438,7 @@ def _row_of(item: Record, pk: UUID) -> MemoryItem:
         source_kind=item.source_kind.value,
         reference=item.reference,
         session_id=item.session_id,
+        # A moment to come would outlive every retention.
         created_at=min(item.created_at, moment),
         updated_at=min(item.updated_at, moment),
         valid_until=min(item.valid_until or latest, latest),
