@@ -14,6 +14,7 @@ django_application = get_asgi_application()  # before importing anything that ne
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
+from django.urls import re_path
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
@@ -39,6 +40,12 @@ def _mcp_application() -> Any:
     return with_safety(with_deployments(django_application))
 
 
+async def _refuse_socket(_scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Answer a socket at an unknown address with 403; `URLRouter` alone raises, which is 500 and a traceback."""
+    await receive()
+    await send({"type": "websocket.close"})
+
+
 refuse_closed_companies()
 connection_limits.install()
 instruments.start("web")
@@ -46,7 +53,7 @@ traces.start("web")
 protocols = ProtocolTypeRouter(
     {
         "http": _serve_http,
-        "websocket": URLRouter([*visitor_sockets, *console_sockets]),
+        "websocket": URLRouter([*visitor_sockets, *console_sockets, re_path("", _refuse_socket)]),
     }
 )
 application = with_background(with_client_address(protocols, trusted=settings.TRUSTED_PROXIES))

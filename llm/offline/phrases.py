@@ -18,7 +18,7 @@ PERSON = "Of course. I am asking a person from our team to take over. You can ke
 TALK_TO_PERSON = "Talk to a person"
 OFFER = "Would you like me to ask a person from our team?"
 
-FIRST_WHO = "I can help with that, but I must first know who you are."
+FIRST_WHO = "Happy to help. First I need to verify your identity."
 FILE_UNREAD = 'I am sorry, I cannot read "{name}".'
 FILE_PROTECTED = 'I am sorry, I cannot read "{name}": it is protected by a password.'
 UNKNOWN = "I am sorry, I do not know that: I found nothing about it in the documents I have."

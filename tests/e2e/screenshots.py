@@ -379,7 +379,11 @@ async def test_widget(scene: Scene, worker: None, open_page: OpenPage, database:
 
 async def _ask_for_change(widget: Widget) -> None:
     """She proves who she is and asks for what a person has to decide: the picture of the README."""
-    for said, answered in ((CLAIM, "who you are"), (MARIA, "assessed"), (MOVE.replace("Flat 3", "Flat 5"), "prepared")):
+    for said, answered in (
+        (CLAIM, "verify your identity"),
+        (MARIA, "assessed"),
+        (MOVE.replace("Flat 3", "Flat 5"), "prepared"),
+    ):
         await widget.say(said)
         await expect(widget.bot.last).to_contain_text(answered)
     await expect(widget.work).to_be_visible()

@@ -62,7 +62,7 @@ def test_agui_resumes_with_the_approval_and_tells_of_the_work(
 ) -> None:
     address = "1 Agent Row, Leeds LS1 1AA"
     asked = agent.run(user(CLAIM))
-    assert "who you are" in text_of(asked)
+    assert "verify your identity" in text_of(asked)
     proved = agent.run(user(MARIA))
     assert "CL-3071" in text_of(proved)
     assert "TOOL_CALL_RESULT" in types_of(proved)

@@ -228,7 +228,7 @@ async def test_one_conversation_in_three_channels_and_a_refund_from_a_phone(
     # She goes on by e-mail, from her mailbox into the same conversation.
     welcome = await maria.gets_mail("Your address is confirmed")
     await maria.writes_mail("I want a refund", to=str(welcome["Reply-To"]), about="My order")
-    await maria.gets_mail("who you are")
+    await maria.gets_mail("verify your identity")
 
     # And then in Telegram, by the widget's link.
     page = widget.page

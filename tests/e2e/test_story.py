@@ -88,7 +88,7 @@ async def _answer(widget: Widget, text: str, expected: str | re.Pattern[str]) ->
 
 
 async def _verified(widget: Widget) -> None:
-    await _answer(widget, "What is the status of my claim CL-3071?", "who you are")
+    await _answer(widget, "What is the status of my claim CL-3071?", "verify your identity")
     await _answer(widget, MARIA, "CL-3071")
 
 
@@ -172,7 +172,7 @@ async def test_claim_status_comes_after_the_visitor_proved_who_they_are(story: S
 )
 async def test_visitor_who_cannot_prove_it_stays_public(story: Story, attempt: str) -> None:
     widget = await story.visitor()
-    await _answer(widget, "What is the status of my claim CL-3071?", "who you are")
+    await _answer(widget, "What is the status of my claim CL-3071?", "verify your identity")
     answer = await _answer(widget, attempt, re.compile("."))
     await expect(answer).not_to_contain_text("assess")
     await expect(widget.level).not_to_contain_text("verified")
@@ -323,7 +323,7 @@ async def test_activity_tells_the_story_newest_first(story: Story) -> None:
 
 
 async def _refund(widget: Widget, order: str, amount: str) -> None:
-    await _answer(widget, "I want a refund", "who you are")
+    await _answer(widget, "I want a refund", "verify your identity")
     await _answer(widget, MARIA, "Which order")
     await _answer(widget, order, re.compile("pounds"))
     await _answer(widget, amount, re.compile("reason"))

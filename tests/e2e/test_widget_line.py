@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from playwright.async_api import expect
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
@@ -147,3 +149,10 @@ async def test_close_as_not_authenticated_asks_for_a_new_token(open_page: OpenPa
     async with page.expect_request("**/sessions") as asked:
         await peer.hang_up(4001)
     assert "resume_token" in ((await asked.value).post_data_json or {})
+
+
+@pytest.mark.parametrize("path", ["/", "/ws/", "/ws/nothing/", "/console/"])
+def test_socket_at_an_unknown_address_is_refused(web: str, path: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws{web.removeprefix('http')}{path}", proxy=None)
+    assert refused.value.response.status_code == 403
