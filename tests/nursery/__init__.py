@@ -143,7 +143,8 @@ def _first() -> _Nursery:
         )
 
     def end() -> None:
-        ours.close()
+        for line in (ours, *(each.line for each in _with_settings.values())):
+            line.close()
         process.wait()
 
     atexit.register(end)
