@@ -62,9 +62,9 @@ def _measured(tenants: int) -> tuple[float, float]:
             _await_ready(process)
             _manage({**env, "BENCH_TENANTS": str(tenants)}, "-c", _TENANTS)
             _await_calm(env)
-            before = _processor_seconds(var)
+            before = _processor_seconds(var, process.pid)
             time.sleep(SECONDS)
-            return (_processor_seconds(var) - before) / SECONDS * 100, _memory(var)
+            return (_processor_seconds(var, process.pid) - before) / SECONDS * 100, _memory(var, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
@@ -101,8 +101,8 @@ def _await_calm(env: dict[str, str]) -> None:
     raise RuntimeError("the tenants' first work did not end")
 
 
-def _processes(var: str) -> list[psutil.Process]:
-    ours = {process.pid for process in marked(MARK, str(Path(var).resolve()))}
+def _processes(var: str, supervisor: int) -> list[psutil.Process]:
+    ours = {process.pid for process in marked(MARK, str(Path(var).resolve()))} | {supervisor}
     found = []
     for process in running():
         try:
@@ -113,9 +113,9 @@ def _processes(var: str) -> list[psutil.Process]:
     return found
 
 
-def _processor_seconds(var: str) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _processes(var))
+def _processor_seconds(var: str, supervisor: int) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _processes(var, supervisor))
 
 
-def _memory(var: str) -> float:
-    return sum(process.memory_full_info().pss for process in _processes(var)) / 1_000_000
+def _memory(var: str, supervisor: int) -> float:
+    return sum(process.memory_full_info().pss for process in _processes(var, supervisor)) / 1_000_000

@@ -11,14 +11,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any
 
 from kernel.canonical import canonical_json
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from llm.fences import top_fences
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _LINE_BREAK = re.compile("\r\n?")
 
@@ -59,8 +60,7 @@ def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
 
 
 def _call_fences(body: str) -> list[Token]:
-    fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
-    blocks = [token for token in fences if token.info.strip() == "call"]
+    blocks = [token for token in top_fences(body) if token.info.strip() == "call"]
     lines = _LINE_BREAK.sub("\n", body).split("\n") if blocks else []
     for token in blocks:
         if not token.map or lines[token.map[0]].rstrip() != "```call":

@@ -7,13 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import yaml
-
 ENGLISH = "en"
 _WORDS_FILE = Path(__file__).with_name("language_words.yaml")
-_WORDS: Mapping[str, Mapping[str, str]] = yaml.safe_load(_WORDS_FILE.read_text(encoding="utf-8"))
-_TELL = {language: frozenset(words.split()) for language, words in _WORDS["tell"].items()}
-_GREET = {language: frozenset(words.split()) for language, words in _WORDS["greet"].items()}
 _TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _FIRST_CHARS = 200
 
@@ -29,9 +24,19 @@ def told_language(text: str) -> str:
     if "\u00bf" in text[:_FIRST_CHARS]:
         return "es"  # no other language opens a question with a mark
     words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_FIRST_CHARS])]
+    tell, greet = _words("tell"), _words("greet")
     counts = {
-        language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)
-        for language, known in _TELL.items()
+        language: sum(word in known for word in words) + 2 * sum(word in greet.get(language, ()) for word in words)
+        for language, known in tell.items()
     }
     best = max(counts, key=lambda language: (counts[language], language == ENGLISH))
     return best if counts[best] >= 2 else ""
+
+
+@functools.cache
+def _words(kind: str) -> Mapping[str, frozenset[str]]:
+    """The words of each language: those that `tell` it, and those that `greet` in it."""
+    import yaml
+
+    listed: Mapping[str, Mapping[str, str]] = yaml.safe_load(_WORDS_FILE.read_text(encoding="utf-8"))
+    return {language: frozenset(words.split()) for language, words in listed[kind].items()}

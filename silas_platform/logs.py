@@ -1,64 +1,69 @@
-"""Log formatters: text for people, JSON for collectors, both through structlog."""
+"""Log formatters: text for people, JSON for collectors."""
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
-from collections.abc import Mapping, MutableMapping
-from typing import TextIO
-
-import structlog
-from structlog.typing import ExcInfo, Processor
+from collections.abc import Mapping
 
 from kernel import tracing
+from kernel.clock import now
 
 _MAX_LINES = 200
 _TEXTS = {"traceback", "args", "kwargs", "return_value"}
 
 
-def _add_trace_id(_logger: object, _name: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
-    """Name the trace to which a line belongs; only while traces are recorded."""
-    if trace_id := tracing.current_trace_id():
-        event["trace_id"] = trace_id
-    return event
-
-
-_SHARED: list[Processor] = [
-    _add_trace_id,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-]
-
-
 def text_formatter() -> logging.Formatter:
-    return structlog.stdlib.ProcessorFormatter(
-        processor=structlog.dev.ConsoleRenderer(
-            colors=False,
-            exception_formatter=_write_frames,
-        ),
-        foreign_pre_chain=_SHARED,
-    )
+    return _Text()
 
 
 def json_formatter() -> logging.Formatter:
-    return structlog.stdlib.ProcessorFormatter(
-        processor=structlog.processors.JSONRenderer(),
-        foreign_pre_chain=[*_SHARED, structlog.processors.ExceptionRenderer(_frames)],
-    )
+    return _Json()
 
 
-def _write_frames(out: TextIO, exc_info: ExcInfo) -> None:
-    out.write("\n" + _frames(exc_info))
+class _Text(logging.Formatter):
+    """`2026-11-29T22:04:49.603368Z [info     ] what happened              [apps.bus] trace_id=…`, then the frames of an
+    exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record)
+        written = (
+            f"{fields.pop('timestamp')} [{fields.pop('level'):<9}] {fields.pop('event'):<30} [{fields.pop('logger')}]"
+        )
+        frames = fields.pop("exception", "")
+        rest = "".join(f" {name}={value!r}" for name, value in fields.items())
+        return written + rest + (f"\n{frames}" if frames else "")
 
 
-def _frames(exc_info: ExcInfo) -> str:
+class _Json(logging.Formatter):
+    """An object in one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(_fields(record))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    """What a line says. `trace_id` names its trace; only while traces are recorded."""
+    fields = {"event": record.getMessage()}
+    if record.stack_info:
+        fields["stack_info"] = record.stack_info
+    if trace_id := tracing.current_trace_id():
+        fields["trace_id"] = trace_id
+    fields |= {"level": record.levelname.lower(), "logger": record.name}
+    fields["timestamp"] = now().isoformat(timespec="microseconds").replace("+00:00", "Z")
+    if record.exc_info and record.exc_info[1] is not None:
+        fields["exception"] = _frames(record.exc_info[1])
+    return fields
+
+
+def _frames(raised: BaseException) -> str:
     """Classes and locations of an exception chain.
 
     No messages, source lines or local variables, because they hold what visitors wrote and what tools returned.
     """
     lines: list[str] = []
-    error: BaseException | None = exc_info[1]
+    error: BaseException | None = raised
     while error is not None and len(lines) < _MAX_LINES:
         frames = traceback.extract_tb(error.__traceback__)
         lines.append(f"{type(error).__module__}.{type(error).__qualname__}")

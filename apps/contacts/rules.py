@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-import phonenumbers
-
 MAX_NAME, MAX_VALUE, MAX_NOTE = 120, 254, 5000
 MAX_ATTRIBUTES, MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE = 50, 40, 500
 MAX_IDENTITIES = 20
@@ -25,6 +23,8 @@ def plain_email(text: str) -> str:
 
 def plain_phone(text: str) -> str:
     """The number as E.164; "" for what is none, or has no country code."""
+    import phonenumbers
+
     try:
         number = phonenumbers.parse(text.strip())
     except phonenumbers.NumberParseException:

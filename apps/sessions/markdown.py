@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
-import nh3
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
 # Longer texts are left to the widget's own script, so that no message holds up the process that records it.
 MAX_CHARS = 8_000
@@ -30,7 +30,9 @@ _CITATION = re.compile(r"\[(\d{1,2})\](?!\()")
 
 
 def render_for_staff(text: str) -> str:
-    return nh3.clean(_FOR_STAFF.render(text), tags=_TAGS, attributes={"*": set()}, link_rel=None)
+    import nh3
+
+    return nh3.clean(_for_staff().render(text), tags=_TAGS, attributes={"*": set()}, link_rel=None)
 
 
 @lru_cache(maxsize=256)
@@ -38,8 +40,10 @@ def render_for_visitors(text: str) -> str:
     """HTML of a message in which `[n]` is `<span data-cite="n">`; "" for a text that is too long."""
     if len(text) > MAX_CHARS:
         return ""
+    import nh3
+
     return nh3.clean(
-        _FOR_VISITORS.render(text),
+        _for_visitors().render(text),
         tags=_VISITOR_TAGS,
         attributes=_VISITOR_ATTRIBUTES,
         set_tag_attribute_values={"a": {"target": "_blank"}, "pre": {"tabindex": "0"}},
@@ -92,7 +96,10 @@ def _render_heading(_: object, tokens: Sequence[Token], index: int, *__: object)
     return "<p><strong>" if tokens[index].nesting == 1 else "</strong></p>\n"
 
 
+@cache
 def _for_visitors() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "linkify": True}).enable("linkify")
     parser.disable("reference")
     assert parser.linkify is not None
@@ -107,7 +114,9 @@ def _for_visitors() -> MarkdownIt:
     return parser
 
 
-_FOR_STAFF = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
-    ["link", "image", "autolink", "reference"]
-)
-_FOR_VISITORS = _for_visitors()
+@cache
+def _for_staff() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    return parser.disable(["link", "image", "autolink", "reference"])

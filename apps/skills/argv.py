@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from jsonschema import Draft202012Validator
-
 from apps.skills.schemas import ArgSpec, SkillManifest, ToolDeclaration
 
 _INTERPRETER = ("python3", "-I", "-S")
@@ -47,6 +45,8 @@ def argument_problem(args: Mapping[str, object], spec: Mapping[str, ArgSpec] | N
     """Return what is wrong with the arguments, undeclared ones included; "" when they fit."""
     if spec is None:
         return ""
+    from jsonschema import Draft202012Validator
+
     errors = Draft202012Validator(schema_of(spec)).iter_errors(dict(args))
     first = next(iter(sorted(errors, key=lambda error: list(error.absolute_path))), None)
     return str(first.message)[:200] if first else ""

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import TypeAdapter, ValidationError
 
 from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, FactSpec, SetChange, ToolSpec
@@ -175,6 +174,8 @@ def _has_destination_names(value: object) -> bool:
 
 
 def _first_error(tool: ToolSpec, args: Mapping[str, object]) -> Any:
+    from jsonschema import Draft202012Validator, FormatChecker
+
     validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
     return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda error: list(error.absolute_path))), None)
 

@@ -10,8 +10,6 @@ import json
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from apps.approvals.enums import Risk
@@ -130,6 +128,9 @@ class ToolDeclaration(Frozen):
     @field_validator("args")
     @classmethod
     def _is_a_closed_schema(cls, args: dict[str, Any]) -> dict[str, Any]:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+
         try:
             Draft202012Validator.check_schema(args)
         except SchemaError as error:
@@ -282,6 +283,8 @@ class ArgSpec(Frozen):
             raise ValueError("only a string has a length")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError("the range is empty")
+        from jsonschema import Draft202012Validator
+
         validator = Draft202012Validator(self.as_schema)
         if any(value is not None and not validator.is_valid(value) for value in (self.default, self.example)):
             raise ValueError("the default or the example does not fit")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jsonschema import Draft202012Validator
-
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
 from apps.toolservers import queries, rules, services
 from apps.toolservers.schemas import Address, RemoteTool, Reply, ServerFailed
@@ -86,6 +84,8 @@ def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
 
 
 def _require_arguments(tool: RemoteTool, args: Mapping[str, object]) -> None:
+    from jsonschema import Draft202012Validator
+
     error = next(iter(Draft202012Validator(tool.schema).iter_errors(dict(args))), None)
     if error is not None:
         raise _call_failed("bad_arguments", error.message[:200])

@@ -13,10 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-import nh3
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
@@ -124,6 +120,9 @@ def closed_schema(schema: object) -> dict[str, object]:
     # An argument that no person has read about cannot be passed.
     plain["additionalProperties"] = False
     plain.setdefault("properties", {})
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
     try:
         Draft202012Validator.check_schema(plain)
     except SchemaError:
@@ -184,6 +183,8 @@ class _Expansion:
 def clean(text: str) -> str:
     """Return the first `MOST_READ_CHARS` of an outside text without terminal commands, markup and invisible
     characters."""
+    import nh3
+
     plain = _TERMINAL.sub("", text[:MOST_READ_CHARS])
     # Unescaping can bring out further markup.
     for _ in range(3):

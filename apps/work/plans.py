@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from pydantic import ValidationError
 
 from apps.work import rules
@@ -24,6 +22,10 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from llm.calls import PlannedCall, parse_calls
+from llm.fences import top_fences
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 __all__ = [
     "ParsedPlan",
@@ -253,7 +255,7 @@ def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
     plan_task_not_a_task, plan_project_calls, plan_too_many_tasks, plan_dependency_missing, plan_dependency_cycle, and
     those of `parse`.
     """
-    blocks = [token for token in MarkdownIt("commonmark").parse(spec.body) if token.type == "fence" and not token.level]
+    blocks = top_fences(spec.body)
     tasks = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
     _require_listed(spec.tasks, [task.id for task in tasks])
     ordered = rules.dependency_order({task.id: task.depends_on for task in tasks})

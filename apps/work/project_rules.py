@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from markdown_it import MarkdownIt
-
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from llm.fences import top_fences
 
 TASKS_BLOCK = "tasks"
 
@@ -49,8 +48,7 @@ def covered_tasks(spec: WorkItemSpec) -> Mapping[str, str]:
 
 
 def _blocks(body: str) -> list[str]:
-    fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and not token.level)
-    return [token.content for token in fences if token.info.strip() == TASKS_BLOCK]
+    return [token.content for token in top_fences(body) if token.info.strip() == TASKS_BLOCK]
 
 
 def ready_tasks(depends_on: Mapping[str, Sequence[str]], statuses: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from apps.skills import rules as skill_rules
@@ -20,6 +19,7 @@ from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.provenance import MADE_UP, Origin, Source, Sources, Traced, least_trusted, parse_number
 from llm.calls import PlannedCall
+from llm.fences import top_fences
 
 NAME = "origins"
 _OPENING = f"```{NAME}\n"
@@ -162,8 +162,8 @@ def origins_in(body: str) -> PlanOrigins | None:
 
 
 def _blocks(body: str) -> Iterator[tuple[int, int]]:
-    for token in MarkdownIt("commonmark").parse(body):
-        if token.type == "fence" and token.level == 0 and token.info.strip() == NAME and token.map:
+    for token in top_fences(body):
+        if token.info.strip() == NAME and token.map:
             yield token.map[0], token.map[1]
 
 

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from llm.briefing import ToolBrief
 from llm.offline import values
 from llm.offline.intents import looks_like_question
@@ -97,6 +95,8 @@ def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str 
 
 def valid(tool: ToolBrief, args: Mapping[str, object]) -> dict[str, object]:
     """`args` without the ones that the tool's schema refuses or does not know."""
+    from jsonschema import Draft202012Validator
+
     known = properties(tool)
     return {
         name: value
@@ -110,6 +110,8 @@ def missing(tool: ToolBrief, args: Mapping[str, object]) -> list[str]:
 
 
 def fits(tool: ToolBrief, args: Mapping[str, object]) -> bool:
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(tool.parameters).is_valid(dict(args))
 
 

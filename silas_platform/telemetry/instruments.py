@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from opentelemetry import metrics
-from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from silas_platform.settings import env
 
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+
 # What `/metrics` of this process shows.
 REGISTRY = CollectorRegistry()
 STOP_MILLISECONDS = 2_000
+_provider: MeterProvider | None = None
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 
 
@@ -32,6 +34,8 @@ def start(role: str) -> MeterProvider | None:
     """
     readers: list[Any] = []
     if role == "web" and settings.METRICS_TOKEN:
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+
         from silas_platform.telemetry.collectors import DatabaseCollector, SocketCollector
 
         ProcessCollector(registry=REGISTRY)
@@ -49,20 +53,26 @@ def start(role: str) -> MeterProvider | None:
         readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
     if not readers:
         return None
-    provider = MeterProvider(readers, resource=resource(role))
+    from opentelemetry.sdk.metrics import MeterProvider
+
+    global _provider
+    provider = _provider = MeterProvider(readers, resource=resource(role))
     metrics.set_meter_provider(provider)
     return provider
 
 
 def stop() -> None:
     """Send what is left and end the exporters of this process."""
-    provider = metrics.get_meter_provider()
-    if isinstance(provider, MeterProvider):
+    global _provider
+    provider, _provider = _provider, None
+    if provider is not None:
         provider.shutdown(timeout_millis=STOP_MILLISECONDS)
 
 
 def resource(role: str) -> Resource:
     """Who speaks; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it and overrule the name."""
+    from opentelemetry.sdk.resources import Resource
+
     instance = f"{socket.gethostname()[:40]}:{os.getpid()}"
     named = {} if env.text("OTEL_SERVICE_NAME") else {"service.name": f"silas-{role}"}
     return Resource.create({"service.instance.id": instance, **named})

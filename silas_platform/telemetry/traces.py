@@ -6,23 +6,18 @@ No provider is set for the whole process, so libraries' spans stay unrecorded: s
 from __future__ import annotations
 
 import atexit
-
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from typing import TYPE_CHECKING
 
 from kernel import tracing
 from silas_platform.settings import env
-from silas_platform.telemetry.instruments import STOP_MILLISECONDS, resource
+from silas_platform.telemetry.instruments import resource
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _provider: TracerProvider | None = None
-
-
-class _Processor(BatchSpanProcessor):
-    def shutdown(self) -> None:
-        """Send what is left, for as long as a process may take to end: a collector may be away."""
-        self._batch_processor.shutdown(timeout_millis=STOP_MILLISECONDS)
 
 
 def start(role: str) -> TracerProvider | None:
@@ -32,9 +27,12 @@ def start(role: str) -> TracerProvider | None:
     if not any(env.text(name) for name in ENDPOINTS):
         return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from silas_platform.telemetry.span_processor import SpanProcessor
 
     _provider = TracerProvider(resource=resource(role), shutdown_on_exit=False)
-    _provider.add_span_processor(_Processor(OTLPSpanExporter()))
+    _provider.add_span_processor(SpanProcessor(OTLPSpanExporter()))
     tracing.record_with(_provider)
     atexit.register(stop)
     return _provider

@@ -6,7 +6,6 @@ a detector has to know where in a running text an IBAN ends.
 
 from __future__ import annotations
 
-import phonenumbers
 from stdnum import iban, luhn
 from stdnum.br import cpf
 from stdnum.de import idnr
@@ -55,6 +54,8 @@ def is_iban(text: str) -> bool:
 def is_international_phone(digits: str) -> bool:
     """A country's code and as many digits as its numbers may have. Numbers that are written as people of one
     country write them are told by their groups and by words (`pii`): libphonenumber would have to know the country."""
+    import phonenumbers
+
     try:
         number = phonenumbers.parse(f"+{digits}")
     except phonenumbers.NumberParseException:

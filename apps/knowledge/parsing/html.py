@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-import nh3
-
 from apps.knowledge.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 from apps.knowledge.parsing.text import decode, name_to_title, one_line
 from kernel.stored_texts import stored_text
@@ -32,6 +30,8 @@ def parse_html(data: bytes, name: str) -> ParsedDocument:
     page = decode(data, declared=declared[1].decode() if declared else "")
     require_shallow(page)
     reader = _Reader()
+    import nh3
+
     reader.feed(nh3.clean(page, tags=_KEPT, attributes={}, clean_content_tags=_DROPPED, link_rel=None))
     reader.close()
     title = one_line(reader.title) or name_to_title(name)

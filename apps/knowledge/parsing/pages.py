@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-import nh3
-
 from apps.knowledge.parsing.files import parse
 from apps.knowledge.parsing.schemas import Parsed, Problem, ProblemCode
 from kernel.stored_texts import stored_text
@@ -59,6 +57,8 @@ def _as_utf8(body: bytes, charset: str) -> bytes:
 def _links(page: bytes, base: str) -> Iterator[str]:
     collector = _Links()
     text = page.decode("utf-8", "replace")
+    import nh3
+
     collector.feed(nh3.clean(text, tags={"a"}, attributes={"a": {"href"}}, url_schemes=set(SCHEMES), link_rel=None))
     urls = (_joined(base, href) for href in collector.found[:MAX_LINKS])
     return (url for url in dict.fromkeys(urls) if url)
