@@ -308,6 +308,8 @@ LOGGING = {
     "loggers": {
         # One line for every sweep would bury the rest.
         **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")},
+        # One line for every connection that a pool gives up.
+        "psycopg.pool": {"level": "WARNING"},
         # It logs requests and tokens at DEBUG.
         "oauthlib": {"level": "WARNING"},
         # Whole addresses, with what a visitor searched for, and what a server wrote beside its status.

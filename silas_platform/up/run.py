@@ -28,7 +28,7 @@ from silas_platform.up.environment import (
     with_keys,
 )
 from silas_platform.up.preparation import demo_logins, prepare
-from silas_platform.up.supervisor import Screen, Supervisor
+from silas_platform.up.supervisor import CALM_TICK_SECONDS, Screen, Supervisor
 from silas_platform.up.versions import server_faults
 
 # Leftovers were signalled when their run died; their work is leased, so a short wait loses nothing.
@@ -96,7 +96,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             if not supervisor.stopping:
                 _announce(screen, address, logins, setup_path="" if demo else prepared.setup_path)
             # Under `make`, whose death sends no signal, a run ends with its parent.
-            supervisor.run_until(lambda: "MAKELEVEL" in os.environ and os.getppid() != parent)
+            supervisor.run_until(lambda: "MAKELEVEL" in os.environ and os.getppid() != parent, tick=CALM_TICK_SECONDS)
         finally:
             supervisor.stop()
 
