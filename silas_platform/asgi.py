@@ -46,6 +46,7 @@ async def _refuse_socket(_scope: dict[str, Any], receive: Any, send: Any) -> Non
     await send({"type": "websocket.close"})
 
 
+_NO_SOCKET = re_path("", _refuse_socket)  # type: ignore[arg-type]  # an ASGI application, as Channels routes them
 refuse_closed_companies()
 connection_limits.install()
 instruments.start("web")
@@ -53,7 +54,7 @@ traces.start("web")
 protocols = ProtocolTypeRouter(
     {
         "http": _serve_http,
-        "websocket": URLRouter([*visitor_sockets, *console_sockets, re_path("", _refuse_socket)]),
+        "websocket": URLRouter([*visitor_sockets, *console_sockets, _NO_SOCKET]),
     }
 )
 application = with_background(with_client_address(protocols, trusted=settings.TRUSTED_PROXIES))
