@@ -47,9 +47,10 @@ MODULES = (
     "backup",
     "person",
     "traces",
+    "load",
 )
 
-SCALE = ("cluster", "idle", "sockets", "neighbour")
+SCALE = ("cluster", "idle", "sockets", "neighbour", "memory")
 
 
 def main(names: list[str]) -> int:

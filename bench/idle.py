@@ -1,4 +1,5 @@
-"""Measure an idle installation: processor time and memory of `make run`, with very many tenants.
+"""Measure an idle installation: processor time and memory of `make run`, with very many tenants, and
+how soon work begins among them.
 
 The whole of `manage.py up` runs with servers of its own, is left alone until it is calm, and its processes' own
 counters are read before and after a while: PostgreSQL and Valkey included, the supervisor too.
@@ -14,15 +15,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
+from django.db import connections
 
+from bench.bus import wake_ups
 from bench.report import Row
+from bench.stage import stage
+from bench.worker import worker
 from silas_platform.up.processes import marked, running
 from silas_platform.up.programs import MARK
 
-TENANTS, CALM_SECONDS, CALM_DEADLINE_SECONDS, SECONDS = 10_000, 30.0, 900.0, 60.0
-READY_SECONDS = 300
+TENANTS = int(os.environ.get("BENCH_TENANTS", "10000"))
+CALM_SECONDS, CALM_DEADLINE_SECONDS, SECONDS = 30.0, 900.0, 60.0
+READY_SECONDS, MOST_WAKE = 300, 1.5
 _ROOT = Path(__file__).resolve().parents[1]
 _TENANTS = """
 import os
@@ -41,6 +48,27 @@ print("due:", len(queries.due_scopes(list(Queue))))
 
 
 def run() -> list[Row]:
+    return [*_idle(), _wake_ups()]
+
+
+def _wake_ups() -> Row:
+    """A message to its handler's first line, in a worker as in production: beside one other tenant, then beside many
+    whose standing work is due tomorrow."""
+    with stage() as ready, worker(ready, "bench.worker") as started:
+        from apps.tenants.models import Tenant
+
+        few, _ = wake_ups(ready, started)
+        for _ in range(TENANTS):
+            Tenant.objects.create(slug=f"idle-{uuid4().hex[:10]}", name="Idle")
+        with connections["owner"].cursor() as cursor:
+            cursor.execute("UPDATE bus_queuemessage SET available_at = now() + interval '1 day' WHERE state = 'queued'")
+            cursor.execute("VACUUM ANALYZE bus_queuemessage, tenants_tenant")
+        many, _ = wake_ups(ready, started)
+    name = f"enqueue to the handler's first line, {TENANTS:,} idle tenants, p95"
+    return Row(name, many, "ms", "before they were made", few, many / few, f"≤ {MOST_WAKE:g}", many / few <= MOST_WAKE)
+
+
+def _idle() -> list[Row]:
     few, memory = _measured(2)
     many, _ = _measured(TENANTS)
     return [
