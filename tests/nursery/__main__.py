@@ -44,7 +44,6 @@ LIBRARIES = (
     "pydantic_ai",
     "redis.asyncio",
     "requests",
-    "structlog",
     "yaml",
 )
 # What web, worker and beat come to import anyway, for a nursery that is asked a second time.
