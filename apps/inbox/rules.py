@@ -163,8 +163,8 @@ def may_rest_until(until: datetime, *, moment: datetime) -> bool:
 
 
 def written_to(text: str, *, visitor: str, member: str, chatbot: str) -> str:
-    """A canned reply as this visitor reads it. `visitor` is the name of a verified customer; without one it greets
-    nobody by name, least of all by the name that staff see."""
+    """A canned reply as this visitor reads it. `visitor` is the name of a verified customer; without one the
+    greeting has no name, and never the one that staff see."""
     named = text.replace(VISITOR_NAME, visitor) if visitor else _UNNAMED.sub("", text)
     return named.replace(MY_NAME, member).replace(CHATBOT, chatbot).strip()
 

@@ -1,4 +1,4 @@
-"""Match globs: `*` is any run of characters, `?` is one; everything else is literal.
+"""Match globs: a star is any run of characters, a question mark is one; everything else is literal.
 
 The whole text must match; case does not matter; `*` crosses lines. The pieces between the stars are searched from left
 to right, each once; a piece with question marks is searched with a bitset of its positions, so that matching takes
