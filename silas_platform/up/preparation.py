@@ -30,6 +30,8 @@ class Prepared:
 def prepare(env: Mapping[str, str], supervisor: Supervisor) -> Prepared | None:
     """Migrate and check; None where a stop was asked for meanwhile. Raises `StartRefused` with what is wrong."""
     output = var_directory(env) / "prepare.log"
+    # STATIC_ROOT: nothing is collected here, but WhiteNoise warns where the folder is missing.
+    output.with_name("static").mkdir(exist_ok=True)
     lines = _run_command(["prepare"], env, output, supervisor, failure="")
     if supervisor.stopping:
         return None

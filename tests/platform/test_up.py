@@ -109,6 +109,7 @@ def test_workers_of_the_run_are_up_and_stay_and_say_nothing_of_who_started_them(
     for name in ("worker@", "trusted@"):
         assert eventually(lambda name=name: any(name in line and "ready" in line for line in run.lines))
     assert [line for line in run.lines if "superuser" in line] == []
+    assert [line for line in run.lines if "Warning" in line] == []
 
 
 def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> None:
