@@ -19,6 +19,7 @@ from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
+from apps.approvals.locks import lock_open_cards
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -119,6 +120,9 @@ def delete_questions(which: Q) -> int:
     if not questions:
         return 0
     topic_ids = {row.topic_id for row in questions if row.topic_id is not None}
+    # A topic that keeps no question is deleted, and its card withdrawn. Cards before topics: who decides a card locks
+    # the card first.
+    lock_open_cards(subject_kind=SUBJECT, subject_id__in=topic_ids)
     locked = _lock_topics(Q(pk__in=topic_ids))
     GapQuestion.objects.filter(pk__in=[row.pk for row in questions]).delete()
     _recount(locked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +13,7 @@ import pytest
 
 from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardStatus
+from apps.approvals.locks import lock_card
 from apps.approvals.models import Card
 from apps.approvals.queries import face_hash
 from apps.audit.models import AuditEntry
@@ -30,6 +32,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.knowledge import read_handed_in, search
 from tests.factories.sessions import answered, make_session
 from tests.factories.visitors import offer
+from tests.rivals import interrupted
 
 BIKES = ("Can I take my bike on the train?", "Is it possible to take bikes with me on the train")
 DOGS = "Are dogs allowed in the cabins?"
@@ -244,6 +247,31 @@ def test_forgotten_visitor_takes_their_questions_along(tenant: Any) -> None:
     with tenant_scope(tenant):
         delete_leftovers([session_id], actor="user:1", subject=f"session:{session_id}")
     assert counts(tenant) == {BIKES[0]: 1}
+
+
+def test_visitor_is_forgotten_while_the_answer_to_their_question_is_approved(
+    tenant: Any, owner: Any, collection: Collection
+) -> None:
+    session_id = uuid4()
+    ask(tenant, BIKES[0], session_id=session_id)
+    (topic,) = topics(tenant)
+    card = propose(tenant, topic, collection)
+
+    def approve(meet: Callable[[], None]) -> int:
+        with tenant_scope(tenant):
+            lock_card(card.pk)
+            meet()
+            answer_card(card.pk, user=owner, choice=gaps.PUBLISH, face=face_hash(card))
+            return 1
+
+    def forget() -> int:
+        with tenant_scope(tenant):
+            return gaps.forget_conversations([session_id])
+
+    approved, forgotten = interrupted(approve, forget)
+    assert approved == 1
+    assert forgotten == 1
+    assert topics(tenant) == []
 
 
 # -- what members do -------------------------------------------------------------------------------------------------
