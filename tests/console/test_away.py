@@ -123,6 +123,13 @@ def test_refusals_are_counted_and_told_once(tenant: Any, viewer: Any) -> None:
     assert page.count("Blocked by policy") == 1
 
 
+def test_offer_to_undo_that_ended_is_not_counted_as_refused(tenant: Any, viewer: Any) -> None:
+    _note(tenant, AuditEvent.CARD_EXPIRED, kind="post_execution")
+    assert "Nothing was refused." in _page(viewer)
+    _note(tenant, AuditEvent.CARD_EXPIRED, kind="decision")
+    assert "1 action was refused, blocked or stopped." in _page(viewer)
+
+
 @pytest.mark.parametrize(("role", "told"), [("owner", True), ("approver", True), ("agent", False), ("viewer", False)])
 def test_money_is_told_to_those_who_see_the_spending(tenant: Any, role: str, told: bool, request: Any) -> None:
     assert ('id="away-spent"' in _page(request.getfixturevalue(role))) is told

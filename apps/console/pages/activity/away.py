@@ -72,6 +72,8 @@ REFUSALS = frozenset(
         "card_expired",
     }
 )
+# An offer to undo what was done, which is no longer made: nothing was refused.
+_OFFER_ENDED = Q(event="card_expired", data__contains='"kind":"post_execution"')
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def _work(span: Span) -> Part:
 
 
 def _refused(span: Span) -> Part:
-    where = Q(event__in=REFUSALS)
+    where = Q(event__in=REFUSALS) & ~_OFFER_ENDED
     times = span.count_entries(where)
     sentence = _count(
         ngettext(
