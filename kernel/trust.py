@@ -43,7 +43,7 @@ def root_of(signing_key: str) -> str:
 
 def roots() -> tuple[str, ...]:
     """The public keys this process believes: the pinned ones, and its own where it holds the signing key."""
-    # Its own key needs no pin: whoever may sign can verify what it has signed.
+    # Its own key needs no pin: a process that may sign can verify what it has signed.
     own = (root_of(settings.SILAS_SIGNING_KEY),) if settings.SILAS_SIGNING_KEY else ()
     return tuple(dict.fromkeys((*own, *settings.SILAS_ROOT_KEYS)))
 

@@ -66,7 +66,7 @@ class Bubblewrap:
         """All of bwrap's, but for the command."""
         flags = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"]
         flags += ["--unshare-user"] if self.user_namespace else ["--cap-drop", "ALL"]
-        # A session of its own, so that it cannot push keystrokes into the terminal of whoever started us (TIOCSTI).
+        # A session of its own, so that it cannot push keystrokes into the terminal that started us (TIOCSTI).
         flags += ["--die-with-parent", "--new-session", "--clearenv"]
         for source, target in plan.binds:
             flags += [*_open_parents(target), "--ro-bind", source, target]

@@ -88,7 +88,7 @@ class Proxy:
         await self._ending.wait()
         server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        # Whatever is open now must send nothing more once the run has ended.
+        # A connection that is open now must send nothing more once the run has ended.
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)

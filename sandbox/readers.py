@@ -110,7 +110,7 @@ def _reading(outcome: SandboxResult, most_bytes: int) -> ReaderResult:
     try:
         return ReaderResult(json.loads(answer), blob)
     except (ValueError, RecursionError):
-        # The answer is written by whatever an attacker made of the reader: it may be no JSON, or nested without end.
+        # An attacker may have taken the reader over: its answer may be no JSON, or nested without end.
         raise ReaderFailed("failed") from None
 
 

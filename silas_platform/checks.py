@@ -42,7 +42,7 @@ from silas_platform.up.versions import server_faults
 
 _log = logging.getLogger(__name__)
 
-# The demo's staff live in a top-level domain that nobody can own (RFC 2606).
+# The demo's staff live in a top-level domain that cannot be owned (RFC 2606).
 DEMO_MAIL = ".example"
 
 

@@ -70,7 +70,7 @@ def examine() -> Iterator[Finding]:
         try:
             for level, text in examination():
                 yield Finding(level, subject, text)
-        except Exception as error:  # noqa: BLE001 (whatever prevents an examination is its finding)
+        except Exception as error:  # noqa: BLE001 (an error that prevents an examination is its finding)
             reason = (str(error).strip().splitlines() or [""])[0][:200]
             yield Finding(Level.FAULT, subject, f"This could not be examined: {type(error).__name__} {reason}".strip())
 

@@ -59,7 +59,7 @@ _CLOSED = (
     " django_session"
 )
 # Tables that say who approved, who may log in, what the rules are and what was signed. No worker of any version writes
-# one, whatever is added to the lists.
+# one, even if it is added to the lists.
 DECISIVE = re.compile(
     r"tenants_|auth_|django_|gates_|memory_(?!readpart$)|audit_|releases_|silas_platform_"
     r"|approvals_(?!card$|gatepause$)|messengers_(?:approveraccount|accountcode|cardpolicy)$"

@@ -65,7 +65,7 @@ def count_claims(tenant_id: UUID, session_id: UUID, seq: int, claims: Collection
         if used_up is None:
             cache.set(message, 1, WINDOW_SECONDS)
             return Counted(limits)
-    except Exception as error:  # noqa: BLE001 (whatever the cache raises: what cannot be counted is not checked)
+    except Exception as error:  # noqa: BLE001 (any error of the cache: what cannot be counted is not checked)
         _log.warning("identity_not_counted session=%s error=%s", session_id, type(error).__name__)
         return Counted(refused="unavailable")
     return Counted(refused="conversation" if used_up is limits[0] else "name")

@@ -23,7 +23,7 @@ def lock_card(card_id: UUID) -> Card:
 
 def lock_pause(pause_id: UUID) -> GatePause:
     """Return the pause, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
-    # `of`: the token is locked after the pause, by whoever spends it; the join must not lock it here.
+    # `of`: the token is locked after the pause, when it is spent; the join must not lock it here.
     rows = GatePause.objects.select_for_update(of=("self",), no_key=True).select_related("token")
     pause: GatePause | None = rows.filter(pk=pause_id).first()
     if pause is None:

@@ -96,7 +96,7 @@ def _platform_moved() -> bool:
 
 def _is_only_writer(chain: Chain) -> bool:
     with connection.cursor() as cursor:
-        # No waiting: whoever holds the lock is signing this same head.
+        # No waiting: the process that holds the lock is signing this same head.
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"audit_checkpoint:{chain.id}"])
         return bool(cursor.fetchone()[0])
 

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
     r"(?:\#\d{3,20}|[A-Za-z]{1,8}[-/]?(?=[\w/-]{0,20}\d{3})\d[\w/-]{2,30}|\d{4,20}(?:[-/]\d{1,20}){0,4})"
     r"(?!\w|[.,]\d|\s?(?:[€$£%]|EUR\b|USD\b|GBP\b))"
 )
-# Fields of a tool's answer whose value is about a person, whatever it looks like.
+# Fields of a tool's answer whose value is about a person, in any form.
 _FIELD = re.compile(
     r'"(?:[a-z_]{0,20}name|customer|contact|recipient|address|street|city)":\s?"([^"\\]{2,120})"', re.IGNORECASE
 )

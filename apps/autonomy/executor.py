@@ -114,7 +114,7 @@ class PhaseRunner:
             self.fail(getattr(error, "reason", type(error).__name__), fault=True)
         except SilasError as error:
             self.fail(error.code)
-        except Exception as error:  # noqa: BLE001 (whatever it was, the session ends with its receipt)
+        except Exception as error:  # noqa: BLE001 (after any error the session ends with its receipt)
             session_id, location = self.client.job.session_id, error_location(error)
             _log.error("autonomous_phase_failed session=%s phase=%s error=%s", session_id, phase.value, location)
             self.fail(type(error).__name__)

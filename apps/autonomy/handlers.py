@@ -45,7 +45,7 @@ async def handle_trigger(delivery: Delivery) -> None:
         await delivery.reschedule(trigger_dispatch.dispatch_trigger, trigger_id, delivery.lease)
     except (LeaseLost, AlreadyProcessed, DatabaseError):
         raise
-    except Exception as error:  # noqa: BLE001 (whatever cannot be read, it is this trigger's)
+    except Exception as error:  # noqa: BLE001 (any failure to read is this trigger's own)
         await delivery.reschedule(trigger_dispatch.disable_unreadable_trigger, trigger_id, error)
 
 

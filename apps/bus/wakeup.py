@@ -58,5 +58,5 @@ def _broker(address: str) -> Connection:
 
 def _wake_once(workers: list[Worker]) -> None:
     for worker in dict.fromkeys(workers):
-        # The rows are committed: an error of the broker must not become an error of whoever wrote them.
+        # The rows are committed: an error of the broker must not become an error of their writer.
         transaction.on_commit(functools.partial(wake, worker), robust=True)

@@ -109,7 +109,7 @@ class _Feed:
                         hearing = asyncio.create_task(self._receive(layer, channel))
                     await self._look()
                     self.ready.set()
-                except Exception as error:  # noqa: BLE001 (whatever is away comes back, and the rows are kept)
+                except Exception as error:  # noqa: BLE001 (a service that is away comes back, and the rows are kept)
                     _log.warning("events_not_read tenant=%s error=%s", self.tenant_id, error_location(error))
                     await asyncio.sleep(_PAUSE_SECONDS)
                 with suppress(TimeoutError):

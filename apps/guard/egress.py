@@ -45,7 +45,7 @@ def egress_refusal(args: Mapping[str, object], shown: Sources) -> RefusalCode | 
     addresses = {address for text in texts for address in addresses_in(text)}
     if any(not shown.trace(address).is_vouched for address in addresses):
         return RefusalCode.SENDS_ELSEWHERE
-    # The addresses are judged; their parts would otherwise count as words that nobody vouched for.
+    # The addresses are judged; their parts would otherwise count as words without a source.
     for address in addresses:
         texts = [text.replace(address, " ") for text in texts]
     return RefusalCode.SENDS_PRIVATE if _leaks(texts, shown) else None

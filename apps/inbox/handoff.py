@@ -48,7 +48,7 @@ def take_over(session_id: UUID, by: Staff) -> ChatSession:
     _change_owner(session, Owner.HUMAN, member)
     session.wanted_person_at = None
     session.save(update_fields=["wanted_person_at"])
-    # Whoever answers has it before them again.
+    # The member who answers has it before them again.
     put_away = DeskState.objects.filter(session=session).exclude(status=DeskStatus.OPEN)
     if put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now()):
         inbox_rule_triggers.enqueue_for_state(session.pk, RuleTrigger.REOPENED, by)

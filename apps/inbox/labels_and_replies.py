@@ -16,7 +16,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.named_rows import require_room, save_named, sound_name
 
 MAX_NAME = 40
-# More than a menu can show: whoever needs them needs something else.
+# More than a menu can show.
 MAX_LABELS, MAX_REPLIES = 50, 200
 
 

@@ -18,7 +18,7 @@ MAX_SNOOZE = timedelta(days=366)
 YES, NO, OPEN, CLOSED = "yes", "no", "open", "closed"
 VISITOR_NAME, MY_NAME, CHATBOT = "{visitor name}", "{my name}", "{chatbot}"
 VARIABLES = (VISITOR_NAME, MY_NAME, CHATBOT)
-# A name that nobody knows leaves with the blanks and the comma before it: "Hello {visitor name}," becomes "Hello,".
+# A name that is unknown leaves with the blanks and the comma before it: "Hello {visitor name}," becomes "Hello,".
 _UNNAMED = re.compile(r",?[ \t]*" + re.escape(VISITOR_NAME))
 
 

@@ -15,7 +15,7 @@ MOST_WORDS = 16
 _SHORTEST_BEGINNING = 2
 _SHORTEST_FORGIVEN, _LONG = 4, 8
 _PART = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
-# As `sessions_grams` has it: whatever is no sign of ASCII belongs to a word.
+# As `sessions_grams` has it: everything that is no sign of ASCII belongs to a word.
 _LETTERS = re.compile(r"[^\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+")
 
 

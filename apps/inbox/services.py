@@ -175,7 +175,7 @@ def mark(session_id: UUID, by: Staff, *, label_id: UUID, on: bool) -> bool:
     """Put a label on a conversation, or take it off."""
     require_staff(by)
     session = lock_session(session_id)
-    # Nobody deletes it meanwhile.
+    # Locked, so that it is not deleted meanwhile.
     label = Label.objects.select_for_update(of=("self",), no_key=True).filter(pk=label_id).first()
     if label is None:
         raise NotFound()

@@ -19,7 +19,7 @@ from apps.messengers.ports import InboundFile, NotSent, Place, Sent
 from kernel.http.client import open_client
 from kernel.http.resolver import RequestRefused
 
-# Larger files of a person are refused, whatever the provider would hand out.
+# Larger files of a person are refused, although the provider would hand them out.
 MOST_FILE_BYTES, FILE_SECONDS = 20_000_000, 60.0
 # Until credentials that were refused have been renewed.
 RENEWAL_SECONDS = 600.0

@@ -125,7 +125,7 @@ async def send(delivery: Delivery) -> None:
     attempt = await in_scope(delivery.tenant_id, _start, delivery)
     if attempt is None:
         return
-    # Asked last, right before the sending: whoever is back in the widget reads it there.
+    # Asked last, right before the sending: a visitor who is back in the widget reads it there.
     if attempt.follows_widget and attempt.session_id and await is_open(delivery.tenant_id, attempt.session_id):
         await in_scope(delivery.tenant_id, _forgo, delivery, attempt)
         return
@@ -157,7 +157,7 @@ def place_of(channel: Channel, thread: ChannelThread | None = None) -> Place:
         else {},
         public_id=channel.public_id,
         peer=thread.peer if thread else "",
-        # Whoever has an address's token may answer in its conversation, so none goes to an unconfirmed one.
+        # The holder of an address's token may answer in its conversation, so none goes to an unconfirmed one.
         key=thread.key if thread and not thread.confirm_hash else "",
         peer_name=thread.peer_name if thread else "",
         reference=thread.reference if thread else {},

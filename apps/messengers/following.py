@@ -68,7 +68,7 @@ def ask_to_follow(session_id: UUID, *, address: str, origin: str) -> None:
         key=get_random_string(24, "abcdefghijklmnopqrstuvwxyz0123456789"),
         peer=address,
         follows_widget=True,
-        # Nobody knows what this is the hash of: the link is made by whoever sends it.
+        # A hash of an unknown value, until the job that sends the link makes one.
         confirm_hash=sha256_hex(secrets.token_urlsafe(32)),
         reference={"origin": origin},
         created_at=now(),

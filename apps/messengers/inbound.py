@@ -54,7 +54,7 @@ from kernel.tenancy import tenant_scope
 from kernel.unicode_safety import replace_unstorable
 
 MINUTE = 60
-# What one sender may send in an hour, in times of what they may in a minute; more is nobody who writes.
+# What one sender may send in an hour, in times of what they may in a minute; no person writes more.
 FLOOD_FACTOR = 10
 AGREE = ("yes", "ja", "sí", "si", "oui", "agree", "ok")
 CONSENT_CHOICE = "consent"
@@ -249,7 +249,7 @@ def _place(channel_id: UUID, message: Inbound) -> tuple[Outcome | None, ChannelT
     if (problem := _begin(channel, thread, message)) is not None:
         return ignore(channel_id, message, problem, thread), None
     if not message.is_peer and thread.session is not None:
-        # Whoever writes from an address that is merely claimed must not act with what its owner has verified.
+        # A person who writes from an address that is merely claimed must not act with what its owner has verified.
         levels.end(lock_session(thread.session.pk))
     _describe(channel, thread, message, adapter)
     return None, thread

@@ -18,7 +18,7 @@ from apps.visitors.offers import offers_of
 from apps.visitors.ratings import rating_of
 from kernel.clock import now
 
-# Whoever wrote longer ago is not asked; a provider may allow no message then either.
+# A person who wrote longer ago is not asked; a provider may allow no message then either.
 ASKED_WITHIN = timedelta(hours=23)
 # In a thread's reference: up to which entry the conversation went when the question was sent.
 ASKED_AT = "rating_asked_at"

@@ -104,7 +104,7 @@ async def connect(tenant_id: UUID, channel_id: UUID, *, webhook: str, actor: str
         found = dict(await adapter.connect(place, webhook))
     except NotSent as refusal:
         problem = refusal.code
-    # The provider was asked outside of any transaction; what it said is written afterwards, whatever it was.
+    # The provider was asked outside of any transaction; its answer is written afterwards, a refusal as well.
     row = await in_scope(tenant_id, _note_connection, channel_id, problem, found, actor)
     if problem:
         raise SilasError(ErrorCode.CHANNEL_REFUSED, extra={"reason": problem})
@@ -152,7 +152,7 @@ def _fill(row: Channel, name: str, values: Mapping[str, str], *, known: Mapping[
     for key, field in fields.items():
         moved = bool(field.guards) and plain.get(key, "") != str(row.settings.get(key, "")) and key in row.settings
         if moved and known.get(field.guards) and not plain.get(field.guards):
-            # Otherwise whoever may change settings could have the secret sent to a server of their own.
+            # Otherwise a member who may change settings could have the secret sent to a server of their own.
             problems[field.guards] = "required"
     settings: dict[str, Any] = {**row.settings}
     settings |= {key: plain.get(key, "") or fields[key].default for key in fields if not fields[key].secret}

@@ -88,7 +88,7 @@ class OneFile(View):
             answer = as_download(*file_links.opened(token))
         except NotFound:
             return _refused(Limit(f"channel_refused:{address_key(address_of(request))}", 60, 60), 404)
-        # The address is the key to the file, and would stand in the logs of whatever it leads to.
+        # The address is the key to the file, and would stand in the logs of any site that it leads to.
         answer["Referrer-Policy"] = "no-referrer"
         return answer
 

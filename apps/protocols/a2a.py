@@ -189,7 +189,7 @@ class AgentCalls(_AgentView):
             return _METHODS[method](_Request(request, self.caller, deployment_id, rpc_id, params))
         except (SilasError, RpcError, serializers.ValidationError) as error:
             refusal = _failure(rpc_id, error)
-            # Clients read the answer to these as a stream, whatever it is.
+            # Clients read every answer to these as a stream, a refusal as well.
             if method in ("SendStreamingMessage", "SubscribeToTask"):
                 return HttpResponse(_line(refusal), content_type="text/event-stream", headers=STREAM_HEADERS)
             return uncached(refusal)
@@ -567,7 +567,7 @@ async def _events(asked: _Request, task: Task, run: Run) -> AsyncIterator[str]:
             for update in progress.updates_of(step):
                 yield _line(_success(asked.rpc_id, update))
         yield _line(_success(asked.rpc_id, progress.end()))
-    except Exception as error:  # noqa: BLE001 (the response has begun: whatever failed, the client is told so)
+    except Exception as error:  # noqa: BLE001 (the response has begun: the client is told of any failure)
         yield _line(_failure(asked.rpc_id, error))
     finally:
         await steps.aclose()

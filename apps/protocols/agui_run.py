@@ -137,7 +137,7 @@ async def _stream(asked: RunAgentInput, run: Run) -> AsyncIterator[str]:
             yield _encode(event)
     except SilasError as error:
         yield _encode(RunErrorEvent(message=error.message, code=str(error.code)))
-    except Exception as error:  # noqa: BLE001 (the response has begun: whatever failed, the client is told so)
+    except Exception as error:  # noqa: BLE001 (the response has begun: the client is told of any failure)
         _log.error("agui_run_failed session=%s error=%s", run.thread.session_id, error_location(error))
         message = gettext("Something went wrong. Your message was kept; run the agent again.")
         yield _encode(RunErrorEvent(message=message, code=str(ErrorCode.UNAVAILABLE)))

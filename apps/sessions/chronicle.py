@@ -19,7 +19,7 @@ from kernel.taint import Taint
 from kernel.tenancy import before_commit
 
 _MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
-# What reads as something that somebody said.
+# What reads as something that was said.
 SAID = (EntryKind.MESSAGE, EntryKind.DECISION)
 
 

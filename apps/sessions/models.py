@@ -50,9 +50,9 @@ class ChatSession(TenantModel):
     visitor_read_seq = models.PositiveBigIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField()
     last_active_at = models.DateTimeField()
-    # Somebody of the house tries the bot: no visitor, so in no list of visitors and in no figure.
+    # A member tries the bot: no visitor, so in no list of visitors and in no figure.
     is_test = models.BooleanField(default=False, db_default=False)
-    # When its words were forgotten (`apps.sessions.retention`); what was said later is kept anew.
+    # When its words were forgotten (`apps.sessions.retention`); what was said later is kept until its own time.
     forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     # What its windows are laid out by (`apps.sessions.context_state`).
     focus: models.JSONField[dict[str, object], dict[str, object]] = models.JSONField(default=dict)
@@ -62,12 +62,12 @@ class ChatSession(TenantModel):
     started_by = models.CharField(max_length=80, blank=True, default="", db_default="")
     # The channel by which its visitor is reached beside the widget, or instead of it; empty for the widget alone.
     channel = models.CharField(max_length=10, blank=True, default="", db_default="")
-    # What the page around the widget says of its visitor. Nobody has proved it: no gate and no model reads it.
+    # What the page around the widget says of its visitor. It is unproved: no gate and no model reads it.
     attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
 
-    # The access grant (spec 5.6). `customer` is the tenant's own id of whoever was verified; the level hangs on it.
+    # The access grant (spec 5.6). `customer` is the tenant's own id of the verified person; the level hangs on it.
     # `verified_gates` says by gate since when it counts (`since`) and when no longer (`until`; null: with the level).
-    # `last_customer` stays when the level has ended: nobody else whom a page names is shown this conversation.
+    # `last_customer` stays when the level has ended: another person whom a page names is not shown this conversation.
     level = models.CharField(max_length=40, default=PUBLIC)
     level_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     verified_gates = models.JSONField(default=dict)

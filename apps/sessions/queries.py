@@ -19,7 +19,7 @@ from kernel.tenancy.reads import Rows
 
 REPLAY_LIMIT = 500
 # What was said: messages, and what the visitor was asked and chose; with each what gates made of it. A visitor's words
-# that no turn's gates have let in are kept out, whatever the reason is that they have not: a block, a process that
+# that no turn's gates have let in are kept out, for any reason that they were not let in: a block, a process that
 # died (ADR 43).
 _SAID = """
     WITH entry AS MATERIALIZED (

@@ -81,7 +81,7 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
         payload |= _waiting(progress.changes, verified=_is_theirs_now(session, item))
     text = progress.text
     if _somebody_else(session, item):
-        # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
+        # Another person has proved who they are here since: they read that something moved, and nothing of what it was.
         text, payload = MOVED_ON, {**payload, "title": EARLIER_REQUEST, "next_steps": [], "changes": []}
     with in_language(*served.languages_of(session)):
         text, payload["title"] = str(text), str(payload["title"])

@@ -123,7 +123,7 @@ async def _answer(opened: TurnState, span: ActiveSpan) -> TurnOutcome:
         span.fail(lost)
         _log.warning("turn_lease_lost session=%s", opened.session.pk)
         return TurnOutcome.LEASE_LOST
-    except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
+    except Exception as error:  # noqa: BLE001 (after any error the message goes back to its queue)
         span.fail(error)
         _log.error("turn_failed session=%s error=%s", opened.session.pk, error_location(error))
         await _give_back(opened, reason=type(error).__name__)
@@ -134,5 +134,5 @@ async def _answer(opened: TurnState, span: ActiveSpan) -> TurnOutcome:
 async def _give_back(opened: TurnState, *, reason: str) -> None:
     try:
         await with_retry(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
-    except Exception as error:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
+    except Exception as error:  # noqa: BLE001 (the database is away too: the lease runs out, and another process tries again)
         _log.error("turn_give_back_failed error=%s", error_location(error))

@@ -161,7 +161,7 @@ def accept_message(
             payload={"proactive_message": str(proactive_message)},
             taint=Taint.AUTH,
         )
-    # A level that has ended by now vouches for nobody.
+    # A level that has ended by now proves no identity.
     taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
     with tracing.span(SpanName.MESSAGE, tenant=session.tenant_id, conversation=session_id):
         entry = chronicle.append(

@@ -158,7 +158,7 @@ class TurnState:
     skills: tuple[SkillBrief, ...] = ()
     taught: tuple[SkillBrief, ...] = ()
     verified: tuple[GateResult, ...] = ()
-    # Who answered: "direct" (the proxy itself) or "planner"; "" while nobody has.
+    # Who answered: "direct" (the proxy itself) or "planner"; "" before an answer.
     route: str = ""
     # What kind of interaction this is, and how proactively it may proceed (spec 0.5.7, 5.1.0).
     register: InteractionRegister | None = None

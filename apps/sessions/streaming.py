@@ -17,7 +17,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
 # All that has been said is judged again each time: not at each word, then, and the longer the answer the more seldom.
-# About a line's width at least; whatever its length, an answer is judged over no more than nine times its characters.
+# About a line's width at least; an answer of any length is judged over no more than nine times its characters.
 _LEAST, _STEP = 60, 1 / 8
 _WORD = re.compile(r"\S+\s*|\s+")
 # A word with one of these may be a piece of a number, an address or a key.

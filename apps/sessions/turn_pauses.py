@@ -166,7 +166,7 @@ def refusal(state: TurnState, trigger: PauseTrigger) -> Stop | None:
     if pause is None or pause.trigger != trigger:
         return None
     kept = pause.kept
-    # What was prepared for a customer is not told to whoever is there after them.
+    # What was prepared for a customer is not told to the person who is there after them.
     if pause.state == PauseState.APPROVED and kept["customer"] in ("", state.session.customer):
         return None
     problem = GateResult(

@@ -130,7 +130,7 @@ def authenticate_bearer(token: str, *, audience: str = "") -> Caller:
     if is_access_token(token):
         return _caller_of_token(token, audience)
     key = api_key(token)
-    # One answer for unknown, expired and revoked keys: it tells nobody which keys there are.
+    # One answer for unknown, expired and revoked keys: it does not tell which keys there are.
     if key is None:
         raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Invalid API key."))
     note_api_key_use(key)

@@ -94,7 +94,7 @@ def revoke(invitation_id: UUID, *, actor: str) -> None:
 def new_link(invitation_id: UUID) -> Link | None:
     """A new link for an open invitation, which voids the previous one; None if the invitation has ended."""
     token = secrets.token_urlsafe(32)
-    # Only the hash is stored: whoever reads the database holds no link.
+    # Only the hash is stored: a reader of the database holds no link.
     if not _open(invitation_id).filter(expires_at__gt=now()).update(hashed=sha256_hex(token)):
         return None
     return Link(Invitation.objects.get(pk=invitation_id), reverse("console-invitation", args=[token]))

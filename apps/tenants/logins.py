@@ -123,7 +123,7 @@ def forget(session: SessionBase) -> None:
 
 def keep_after_password_change(request: HttpRequest, user: User) -> None:
     """This session goes on under the new password and a new key; every other one ends."""
-    # Makes a new session key as well, so that whoever holds the old cookie is logged out (session fixation).
+    # Makes a new session key as well, so that a holder of the old cookie is logged out (session fixation).
     update_session_auth_hash(request, user)
     request.session.save()
     if login_id := request.session.get(LOGIN, ""):

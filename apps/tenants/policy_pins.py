@@ -135,7 +135,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _verify_lines(tenant_id: UUID) -> None:
     for row in _unread.pop(str(tenant_id), []):
         fields = {name: value for name, value in row.items() if name != "certificate"}
-        # Whoever can write the file but has no signing key cannot raise or lower a pin.
+        # A process that can write the file but has no signing key cannot raise or lower a pin.
         if not trust.is_certified(CERTIFICATE, fields, row["certificate"]):
             continue
         age = (now() - datetime.fromisoformat(row["at"])).total_seconds()

@@ -138,7 +138,7 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
         message = gettext("Enter up to 20 domains of your members' email addresses, such as example.com.")
         raise SilasError(ErrorCode.INVALID_PROVIDER, message)
-    # Otherwise whoever can add people at the provider could make themselves owners here.
+    # Otherwise a person who can add people at the provider could make themselves owners here.
     if default_role not in Role.values or default_role == Role.OWNER:
         raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("New members can be approvers, agents or viewers."))
     return {"issuer": plain, "client_id": client_id.strip(), "domains": named, "default_role": default_role}

@@ -46,7 +46,7 @@ async def call_tool(address: Address, name: str, args: Mapping[str, object], *, 
         async with _connected(address, seconds) as client:
             # Within the call's own connection: checked earlier, the description could have changed since (rug pull).
             _require_unchanged(await _list_all(client), name, digest)
-            # From here on the call may have had an effect, whatever fails.
+            # From here on the call may have had an effect, even if it fails.
             progress.asked = True
             result = await client.call_tool(name, dict(args))
             return _reply(result)

@@ -152,7 +152,7 @@ def approved_passes(item: WorkItem, gates: Sequence[GateSpec]) -> tuple[GatePass
     """Gate passes for the calls that a person approved, so that gates of calls do not ask again. A standing approval
     counts only for gates that say so. The approval itself is checked before each attempt (`authority`)."""
     token = item.approval_token
-    # A standing approval was given before this call was known: nobody has seen its arguments.
+    # A standing approval was given before this call was known: no person has seen its arguments.
     standing = token is None or token.scope == ApprovalScope.STANDING
     names = frozenset(gate.name for gate in gates if not standing or gate.standing_approval_counts)
     hashes = [payload_hash({"tool": call.tool, "args": call.args}) for call in item.spec.calls]

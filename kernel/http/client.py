@@ -37,7 +37,7 @@ def open_client(
         transport=_CheckedTransport(allow_private, max_bytes, accept_gzip, _origin(httpx2.URL(only)) if only else None),
         headers={"Accept-Encoding": "gzip" if accept_gzip else "identity", **(headers or {})},
         timeout=step_seconds,
-        # A redirect leads to another host, which nobody has checked.
+        # A redirect leads to another host, which was not checked.
         follow_redirects=False,
         # A proxy of the environment would resolve the host again, and the checked address would count for nothing.
         trust_env=False,

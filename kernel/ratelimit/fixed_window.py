@@ -89,7 +89,7 @@ async def atry_consume(limits: Sequence[Limit], *, otherwise: str) -> Exceeded |
     """`aconsume` that logs `otherwise` and the error's name where nothing can be counted."""
     try:
         return await aconsume(limits)
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the caller decides what a missing count means)
+    except Exception as error:  # noqa: BLE001 (any error of Redis: the caller decides what a missing count means)
         _log.warning("%s error=%s", otherwise, type(error).__name__)
         return Unavailable()
 
@@ -145,7 +145,7 @@ def try_consume(limits: Iterable[Limit], *, otherwise: str) -> Limit | Unavailab
     """`consume` that logs `otherwise` and the error's name where nothing can be counted."""
     try:
         return consume(limits)
-    except Exception as error:  # noqa: BLE001 (whatever the cache raises: the caller decides what a missing count means)
+    except Exception as error:  # noqa: BLE001 (any error of the cache: the caller decides what a missing count means)
         _log.warning("%s error=%s", otherwise, type(error).__name__)
         return Unavailable()
 
@@ -156,7 +156,7 @@ def try_count(limit: Limit, *, otherwise: str) -> Standing | Unavailable:
     try:
         args = (limit.most, limit.seconds * 1000)
         left, milliseconds = redis_client().eval(_COUNT, 1, f"{_PREFIX}{limit.key}", *args)
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the caller decides what a missing count means)
+    except Exception as error:  # noqa: BLE001 (any error of Redis: the caller decides what a missing count means)
         _log.warning("%s error=%s", otherwise, type(error).__name__)
         return Unavailable()
     return Standing(limit, left, max(milliseconds, 0) / 1000)
@@ -166,7 +166,7 @@ def try_refund(limits: Iterable[Limit], *, otherwise: str) -> None:
     """`refund` that logs `otherwise` where the cache is away: one attempt too many stays counted."""
     try:
         refund(limits)
-    except Exception as error:  # noqa: BLE001 (whatever the cache raises: a count that stays expires by itself)
+    except Exception as error:  # noqa: BLE001 (any error of the cache: a count that stays expires by itself)
         _log.warning("%s error=%s", otherwise, type(error).__name__)
 
 

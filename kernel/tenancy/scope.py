@@ -293,7 +293,7 @@ def _flush(scope: Scope) -> None:
     if not (scope.gathered or scope.gathered_numbered or scope.gathered_last):
         return
     with pipeline():
-        # A flush may gather more, such as an audit entry, so the lowest queue is looked up anew each time.
+        # A flush may gather more, such as an audit entry, so the lowest queue is looked up each time.
         while waiting := scope.gathered or scope.gathered_numbered or scope.gathered_last:
             flush = next(iter(waiting))
             flush(waiting.pop(flush))

@@ -69,7 +69,7 @@ def find_contradiction(statement: str, passage: str) -> Contradiction | None:
 
 
 def _differing_figures(ours: Sequence[Figure], theirs: Sequence[Figure]) -> tuple[Figure, Figure] | None:
-    # A shared amount of a unit means agreement, whatever other figures the sentences hold.
+    # A shared amount of a unit means agreement, also where the sentences hold other figures.
     for unit in dict.fromkeys(figure.unit for figure in ours):
         mine = {figure.amount: figure for figure in ours if figure.unit == unit}
         other = {figure.amount: figure for figure in theirs if figure.unit == unit}

@@ -81,7 +81,7 @@ def _iter_zip(data: bytes, room: _Allowance) -> Iterator[_Entry]:
             # Links and devices: a link could name a place outside of the archive.
             if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _Refused("not_plain")
-            # Nobody could look at what is in it.
+            # What is in it could not be examined.
             if info.flag_bits & _ENCRYPTED:
                 raise _Refused("not_plain")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -27,7 +27,7 @@ _FIRST = -20
 def oversee(config: Config, *, stdout: int, stderr: int, report: int, control: int, extras: dict[str, int]) -> None:
     """Run it and send the report; our process id is sent first."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    # First of all: who waits outside can kill us by it, whatever happens later.
+    # First of all: who waits outside can kill us by it at any time later.
     write_all(report, packed(str(os.getpid()).encode()))
     try:
         chunks = _run(config, stdout, stderr, control, extras)

@@ -147,7 +147,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Without it every task closes its process's pool of database lines and the next one opens them anew: 10 ms.
+# Without it every task closes its process's pool of database lines and the next one opens them again: 10 ms.
 CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.options()
@@ -387,7 +387,7 @@ MODEL_TOTAL_SECONDS = 90
 POOL_SIZE = env.number("SILAS_POOL_SIZE", 16)
 POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
 POOL_RETRY_SECONDS = 2
-# How many sessions of one company may run unattended at once, whatever it allows itself.
+# How many sessions of one company may run unattended at once, also if it allows itself more.
 AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 # May a webhook lead into the house's own network? For tests and for those who host both ends.
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
@@ -416,7 +416,7 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.text("SILAS_SAFETY_KEY")  # manage.py safety_server only
-# May codes leave by letter to whoever may decide, beside the console? (needs SILAS_MAIL_HOST)
+# May codes leave by letter to those who may decide, beside the console? (needs SILAS_MAIL_HOST)
 SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.
 SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
@@ -426,7 +426,7 @@ GUIDANCE_SECONDS = 90
 REPLAN_SECONDS = 600
 RESEARCH_SECONDS = 120
 # How long a card waits before silence is a no (spec 8.1), unless a tenant's own timings say otherwise: for a plan that
-# somebody waits for, for a gate that a running turn waits for, and for what nobody waits for.
+# a person waits for, for a gate that a running turn waits for, and for everything else.
 CARD_SECONDS = {
     "plan": env.number("SILAS_PLAN_CARD_SECONDS", 300),
     "gate": env.number("SILAS_GATE_CARD_SECONDS", 120),

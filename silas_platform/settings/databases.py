@@ -35,7 +35,7 @@ def databases(
 
 def _pooled(url: str, *, most: int, prepared: bool) -> dict[str, object]:
     # A request that needs a database that is away retries it: the pool's own retries wait longer and longer.
-    # Of connections that nobody needed for half a minute one is closed: each costs PostgreSQL 5 MB.
+    # Of connections that were not needed for half a minute one is closed: each costs PostgreSQL 5 MB.
     pool = {"min_size": 1, "max_size": most, "max_idle": 30, "timeout": 5, "reconnect_timeout": 2}
     options = {"pool": pool, **(_PREPARED if prepared else {})}
     # Without prepared statements there is a pooler between, which keeps a server-side cursor within a transaction only.

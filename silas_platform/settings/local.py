@@ -4,7 +4,7 @@ from silas_platform.settings import env
 from silas_platform.settings.base import *
 from silas_platform.up.environment import is_loopback
 
-# The demo's logins are printed, so that it is only there where nobody else comes.
+# The demo's logins are printed, so that it is only there where no one else has access.
 DEMO = env.flag("SILAS_DEMO", default=is_loopback(env.text("HOST") or "127.0.0.1"))
 SECRET_KEY = SECRET_KEY or "only-until-make-run-makes-one"
 ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]

@@ -59,7 +59,7 @@ def start(*, demo: bool, work: bool) -> None:
     except StartRefused as refused:
         sys.exit(f"CommandError: {refused}")
     if screen.closed:
-        os._exit(0)  # Python would end by writing to the pipe that nobody reads
+        os._exit(0)  # Python would end by writing to the pipe that is no longer read
 
 
 def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> None:

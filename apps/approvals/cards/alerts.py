@@ -100,7 +100,7 @@ def set_alert_choice(user: User, *, way: AlertWay, minutes: int) -> AlertChoice:
         )
     row = _lock_choice(user)
     if row.way == AlertWay.OFF:
-        # Whoever turns alerts on hears of new cards, not of everything that came while they were off.
+        # A member who turns alerts on hears of new cards, not of everything that came while they were off.
         row.pushed_until = row.mailed_until = now()
     row.way, row.minutes = way, minutes
     row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])

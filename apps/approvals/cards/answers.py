@@ -58,7 +58,7 @@ def take_answer(
     # they would be an empty promise, because nothing enforces them.
     if verdict != ApprovalVerdict.CONDITIONAL and conditions:
         raise SilasError(ErrorCode.CONDITIONS_NOT_ALLOWED)
-    # The card is locked, so that nobody answers twice between this read and the insert.
+    # The card is locked, so that no second answer comes between this read and the insert.
     if Answer.objects.filter(card=card, user=user, verdict=verdict).exists():
         raise SilasError(
             ErrorCode.ANSWERED_ALREADY,

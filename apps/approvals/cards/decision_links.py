@@ -66,7 +66,7 @@ def create_decision_link(
     if not queries.has_passkey(member):
         message = gettext("This member has no passkey. Without one they can decide only in the console.")
         raise SilasError(ErrorCode.PASSKEY_MISSING, message, status=409)
-    # Only the hash is stored: whoever reads the database, or a backup of it, holds no link.
+    # Only the hash is stored: a reader of the database, or of a backup of it, holds no link.
     secret, moment = secrets.token_urlsafe(32), now()
     row: DecisionLink = DecisionLink.objects.create(
         card=card,

@@ -68,7 +68,7 @@ def open_card(
     shown, payload = dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
     valid_kind = validation.validate_card(kind, binding.scope, payload, shown, text)
-    # Looked up before the card exists: one that nobody handles would be decided without effect.
+    # Looked up before the card exists: one without a handler would be decided without effect.
     registry.handlers_of(kind, subject.kind)
     opened = now()
     if until is None:
@@ -310,7 +310,7 @@ def edit_card(
     edited = payloads.approvable(scope, payload)
     if edited.plan_hash == old.payload_hash:
         raise SilasError(ErrorCode.EDIT_CHANGES_NOTHING)
-    # An edit changes how something is done; for another subject nobody has asked.
+    # An edit changes how something is done; another subject was not asked for.
     if edited.id != payloads.approvable(scope, old.payload).id:
         raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT)
     answer = answers.take_answer(

@@ -106,7 +106,7 @@ def _private(key: ApproverKey) -> Ed25519PrivateKey:
 
 
 def _belongs_to(key: ApproverKey) -> str:
-    # Part of the seal: the private half does not open in another person's row, whoever copies it there.
+    # Part of the seal: the private half does not open when it is copied to another person's row.
     return f"approver:{key.tenant_id}:{key.user_id}:{key.public_key}"
 
 

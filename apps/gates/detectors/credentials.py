@@ -55,7 +55,7 @@ _PREFIXES = (
     r"\d{8,10}+:AA[A-Za-z0-9_-]{33}",
 )
 _PREFIXED = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_PREFIXES)})(?![A-Za-z0-9])")
-# Whoever knows the address may post there.
+# Anyone who knows the address may post there.
 _WEBHOOK = re.compile(
     r"https://(?:hooks\.slack\.com/services|discord(?:app)?+\.com/api/webhooks|outlook\.office(?:365)?+\.com/webhook"
     r"|hooks\.zapier\.com/hooks/catch)/[A-Za-z0-9/@_-]{12,512}+"

@@ -16,7 +16,7 @@ from apps.gates.detectors import languages
 from apps.gates.detectors.findings import NOTHING, Detection, Span, any_of, without_overlap
 from apps.gates.detectors.normalise import TABLES, Reading, Spellings, Vocabulary, Word, readings
 
-# That somebody took pains to hide a phrase says something about the phrase.
+# A phrase that was hidden on purpose is more suspicious for it.
 _HIDDEN = 0.5
 # No stem is shorter.
 _HEAD = 3

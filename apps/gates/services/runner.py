@@ -116,7 +116,7 @@ class _Run:
         result = self._evaluate(gate)
         if result.action != GateAction.CONTINUE or result.modified_context:
             self._note(AuditEvent.QUALITY_LANE_VIOLATION, result)
-            # A model that only advises must not be able to block or rewrite, whatever it answers.
+            # A model that only advises must not be able to block or rewrite by any answer.
             result = replace(result, action=GateAction.CONTINUE, modified_context=None)
         self._note(AuditEvent.QUALITY_GATE, result, score=result.score, flags=len(result.flags))
         self.quality_results.append(result)
@@ -144,7 +144,7 @@ class _Run:
         request = Request(gate, self.context, files, is_level_gate, self.allowance.ask, self.spellings)
         try:
             return provider.evaluate(request)
-        except Exception as error:  # noqa: BLE001 - fail closed whatever a provider raises
+        except Exception as error:  # noqa: BLE001 - fail closed after any error of a provider
             return self._block(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
 
     def _block(self, gate: GateSpec, code: GateCode, reason: str) -> GateResult:

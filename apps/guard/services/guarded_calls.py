@@ -110,7 +110,7 @@ async def _call(
     # The result, or the tool's own words for a failure, are marked if a gate finds instructions in them.
     said = outcome.value if isinstance(outcome, Done) else outcome.reason
     kind = DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else TOOL
-    # After the settlement: what the tool has done and cost stands, whatever its words turn out to be.
+    # After the settlement: what the tool has done and cost stands, also if its words are marked.
     mark = await asyncio.to_thread(
         check_content, said, call.gates, kind=kind, name=call.tool, ref=str(admitted.call_id)
     )

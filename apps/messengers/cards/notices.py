@@ -162,7 +162,7 @@ def _prepare(card_id: UUID) -> list[_Step]:
     if rule is None:
         notices.filter(state=NoticeState.WAITING).update(state=NoticeState.FAILED, problem="turned_off")
     allowed = {user.pk for user in eligible_approvers(card) if user.is_active}
-    # Messages to an account that was unlinked meanwhile are no longer updated: it may be somebody else's now.
+    # Messages to an account that was unlinked meanwhile are no longer updated: it may belong to another person now.
     linked = set(ApproverAccount.objects.values_list("channel_id", "account"))
     for notice in notices.exclude(state=NoticeState.FAILED):
         known = notice.channel_id is None or (notice.channel_id, notice.account) in linked

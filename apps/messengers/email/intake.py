@@ -197,7 +197,7 @@ def _message(channel: Channel, mail: Mail, mail_id: UUID, blob: bytes) -> Inboun
         text=mail.text or ("" if mail.files else mail.subject),
         files=files,
         reference=reference,
-        # Whoever has the token got a mail of this thread; whose domain vouches for the sender is not forged.
+        # A sender with the token got a mail of this thread; one whose domain vouches for it is not forged.
         is_peer=bool(token) or (results is not None and checked and results.dmarc == "pass"),
     )
 

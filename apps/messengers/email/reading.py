@@ -40,7 +40,7 @@ def read(data: bytes) -> tuple[dict[str, Any], bytes]:
     text, files = _parts(mail)
     answer: dict[str, Any] = {
         "message_id": _first_id(mail, "Message-ID") or f"sha256:{hashlib.sha256(data).hexdigest()}",
-        # Of several senders nobody knows which one is meant, and programs choose different ones.
+        # Several senders are ambiguous: it is unknown which one is meant, and programs choose different ones.
         "sender": addresses[0] if len(addresses) == 1 else "",
         "name": names[0] if names else "",
         "recipients": [
@@ -103,7 +103,7 @@ def _parts(mail: EmailMessage) -> tuple[str, list[tuple[str, bytes]]]:
             continue
         name = _file_name(part)
         if part.get_content_disposition() == "attachment" or name:
-            # Pictures inside of a mail's text, such as logos, are no files that somebody sent.
+            # Pictures inside of a mail's text, such as logos, are no files that a person sent.
             if not (part.get("Content-ID") and part.get_content_disposition() != "attachment"):
                 files.append((name or "file", content))
         elif part.get_content_type() == "text/plain" and not plain:

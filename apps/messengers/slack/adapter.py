@@ -160,7 +160,7 @@ async def _send_file(place: Place, file: OutboundFile) -> Sent:
 def _check_signature(request: HttpRequest, body: bytes, secret: str) -> None:
     """Raises `PermissionError` unless Slack signed exactly this body within the last minutes."""
     moment = request.headers.get("X-Slack-Request-Timestamp", "")
-    # An old call could be sent again by whoever saw it (replay).
+    # An old call could be sent again by anyone who saw it (replay).
     if not moment.isascii() or not moment.isdecimal() or abs(time.time() - int(moment[:20])) > SIGNATURE_SECONDS:
         raise PermissionError("the time of the call is missing or old")
     given = request.headers.get("X-Slack-Signature", "")

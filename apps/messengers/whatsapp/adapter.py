@@ -280,7 +280,7 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
     try:
         told = await _ask("GET", place, quote(file.ref, safe=""))
         url = str(told.get("url", ""))
-        # The token goes with the request: it is given to nobody but Meta.
+        # The token goes with the request: it is given to Meta only.
         if int(told.get("file_size") or 0) > MOST_FILE_BYTES or not _is_metas(url):
             return InboundFile(file.name)
     except NotSent as refused:

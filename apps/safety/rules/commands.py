@@ -188,7 +188,7 @@ _MACHINE = (
     r"(?:motors?|engines?|robots?|robot(?:ic)? arms?|drones?|forklifts?|furnaces?|ovens?|boilers?|reactors?|lasers?|saws?"
     r"|cranes?|conveyors?|valves?|pumps?|turbines?|missiles?|rockets?|explosives?|vehicles?|cars?|trucks?|weapons?|guns?|elevators?|centrifuges?)"
 )
-# Acts that are grave whatever verb says them: accounts and access, physical things, money, obligations.
+# Acts that are grave with any verb: accounts and access, physical things, money, obligations.
 ACTS: tuple[Command, ...] = (
     _act(
         78,

@@ -14,7 +14,7 @@ from apps.safety.rules.normalization import canonical_text, read_hint
 from apps.safety.rules.scoring import score_hint, tier_of
 from apps.safety.schemas import MAX_HINT_LENGTH, Hint, Intended, Policy, Score, Verdict
 
-# A pause of these tiers, for whatever reason, requires a code, so that there is one prompt and never a lighter one.
+# A pause of these tiers, for any reason, requires a code, so that there is one prompt and never a lighter one.
 _CODE_TIERS = (Tier.VERIFY, Tier.DANGER_ZONE)
 # Scores above which an action of the lightest tier pauses too: tolerance adds pauses and never removes one.
 THRESHOLDS = {Tolerance.CONSERVATIVE: 25, Tolerance.MODERATE: 50, Tolerance.AGGRESSIVE: 75}

@@ -36,7 +36,7 @@ WISHES_A_MINUTE = 120
 TYPING_BURST, TYPING_A_SECOND = 5, 1.0
 # Reports of one presence of what was read; one is sent for each message that was shown.
 READ_BURST, READS_A_SECOND = 20, 2.0
-# After a failure messages are not counted for a moment, so that a Redis that hangs holds nobody up for long.
+# After a failure messages are not counted for a moment, so that a Redis that hangs holds no visitor up for long.
 PAUSE_SECONDS = 1.0
 _quiet_until = 0.0
 

@@ -30,7 +30,7 @@ async def sit_down(visitor: Visitor, holder: str, *, group: str, most: int) -> b
     place = _place(visitor)
     try:
         seated = await concurrency.acquire(place, holder, maximum=most)
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+    except Exception as error:  # noqa: BLE001 (any error of Redis: see above)
         _log.warning("window_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
         seated = True
     if seated:

@@ -6,7 +6,7 @@ by name. Only `@@` on a stored column is declared leakproof (silas_platform/up/r
 lets its index be used.
 """
 
-# Whatever a visitor does is an answer: an answer pressed, a secret given and a file as well as words.
+# Everything that a visitor does is an answer: an answer pressed, a secret given and a file as well as words.
 REOPEN = """
 CREATE FUNCTION sessions_reopen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -64,7 +64,7 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     hints = InteractionHints(
         proxy_mode=proxy.output.interaction_mode, register=state.register, initiative=initiative_of(state)
     )
-    # After instructions to the assistant were read, a person confirms whatever mode the model has chosen.
+    # After instructions to the assistant were read, a person confirms, in any mode that the model has chosen.
     state.mode = mode_for(hints, confirm=bool(state.marks))
     if proxy.output.route == "direct":
         state.response = proxy.output.response

@@ -264,7 +264,7 @@ def lock_code(app: OAuthApp, code: str) -> OAuthGrant | None:
     grant: OAuthGrant | None = rows.first()
     if grant is None:
         return None
-    # Whoever sends it the second time is either a thief or the victim: all tokens of the code end (RFC 6749, 4.1.2).
+    # Who sends it the second time is either a thief or the victim: all tokens of the code end (RFC 6749, 4.1.2).
     if grant.code_used_at is not None:
         end_grant(grant, reason="code_replayed", actor="system")
         return None
@@ -315,7 +315,7 @@ def save_tokens(
     lifetimes = {access_token: (TokenKind.ACCESS, timedelta(seconds=ACCESS_SECONDS))}
     if refresh_token:
         lifetimes[refresh_token] = (TokenKind.REFRESH, REFRESH_LIFETIME)
-    # A refresh token keeps the scopes of the grant, whatever one access token was limited to (RFC 6749, 6).
+    # A refresh token keeps the scopes of the grant, also where one access token was limited to fewer (RFC 6749, 6).
     OAuthToken.objects.bulk_create(
         OAuthToken(
             tenant_id=grant.tenant_id,

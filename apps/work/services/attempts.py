@@ -249,7 +249,7 @@ def conclude_attempt(delivery: Delivery, attempt: Attempt, outcome: AttemptOutco
         texts: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
         next_steps = list(outcome.next_steps)
         completion.end_delivered(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **texts)
-    # After `passed`: what has been done and verified is done, whoever cancelled it meanwhile.
+    # After `passed`: what has been done and verified is done, although it was cancelled meanwhile.
     elif course.cancelled_by:
         cancellation.end_cancelled(delivery, item)
     elif outcome.review:

@@ -85,7 +85,7 @@ def _approved_change(effect: KnowledgeEffect) -> Change:
 def _record_done(effect_id: UUID, change: Change, version: int) -> None:
     answer = {"document": change.place.reference, "version": version, "before": change.seen}
     waiting = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
-    # In the transaction that stores the version: a change for which nobody waits any more is rolled back.
+    # In the transaction that stores the version: a change that is no longer waited for is rolled back.
     if not waiting.update(state=EffectState.DONE, answer=answer):
         raise SilasError(ErrorCode.KNOWLEDGE_LATE)
 

@@ -181,8 +181,7 @@ def _instruction_of(card: Card) -> str:
 
 
 def _briefing(item: WorkItem, card: Card) -> Briefing:
-    """The text is quoted, so that it cannot instruct the planner."""
-    # Quoted, since the text may come from a visitor and could instruct the planner (prompt injection).
+    """The text is quoted: it may come from a visitor and could instruct the planner (prompt injection)."""
     quoted = "\n".join(f"> {line}" for line in card.body["draft"].splitlines())
     return Briefing(
         role=Role.PLANNER,
@@ -205,7 +204,7 @@ def open_reworded_card(job: RewordingJob, words: str, *, seconds: float) -> None
     old, context = card.body["draft"], card.body["context"]
     requested = _call_with(item, card, words) if words not in ("", old) else None
     if requested is not None:
-        # The planner's words are a model's, whoever asked for them: the card marks them as such.
+        # The planner's words are a model's, also where a person asked for them: the card marks them as such.
         _rebind(item, requested, MADE_UP)
         instruction = _instruction_of(card)[:_REMARK_CHARS]
         rationale = f"{_REWORDED} “{instruction}”" if instruction else _REWORDED

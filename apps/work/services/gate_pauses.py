@@ -57,7 +57,7 @@ def _begin(item: WorkItem, review: PendingReview) -> GatePause | None:
         return None
     first = review.asking[0]
     try:
-        # Nobody reads so much on a card, and what is not read must not be approved.
+        # No person reads so much on a card, and what is not read must not be approved.
         if len(canonical_json(review.holds)) > MAX_SHOWN_CHARS:
             return None
         return pauses.open_pause(

@@ -42,7 +42,7 @@ def expected_reads(item: WorkItem) -> Reads:
     Raises `SilasError("card_mismatch")` if no card shows what was signed.
     """
     token = item.approval_token
-    # After its first effect the item's own changes would look like somebody else's.
+    # After its first effect the item's own changes would look like another's.
     if token is None or token.scope == ApprovalScope.STANDING or FACE not in token.conditions or _has_begun(item):
         return ()
     reads = _reads_of(item, token)

@@ -132,7 +132,7 @@ def open_job(delivery: Delivery) -> ResearchJob | None:
     assert message.task_id is not None
     lock_item(message.task_id)
     request = _request_of(message)
-    # Nobody waits for it any more, so that no model is paid for it.
+    # The planner no longer waits for it, so no model is paid for it.
     if request is None or request.state != ResearchState.ASKED or request.deadline <= now():
         completion.finish_delivery(delivery)
         return None

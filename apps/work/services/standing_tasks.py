@@ -45,7 +45,7 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
         return None
     calls = screening.resolve_calls(plans.parse_calls(body), screening.tools_in(policy.skills))
     tools = [requested.tool for requested in calls]
-    # The goal bounds the skills, or a child could bring one that nobody approved.
+    # The goal bounds the skills, or a child could bring one that was not approved.
     if not {tool.skill for tool in tools} <= set(values.skills) <= set(policy.skills):
         return None
     own = [check for check in checks_of(tools) if check not in policy.verify]

@@ -79,7 +79,7 @@ def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: User) -> Th
     before = current(deployment.pk, family)
     after = _after_changes(before, payload["changes"])
     fault = "" if verdict.ok else verdict.reason.value
-    # The card showed values before and after; if they have moved since, nobody approved this step.
+    # The card showed values before and after; if they have moved since, this step was not approved.
     if after is None or changes(before, after) != [dict(change_) for change_ in payload["changes"]]:
         fault = fault or "stale"
     elif after.high_min < min(MIN_EARNED_HIGH, before.high_min):
