@@ -152,7 +152,7 @@ CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.options()
 # What a worker serves that is told no queues: all that need no signing key. A task that names no queue is upkeep; the
-# bus names the queue of each kind of worker (apps.bus.enums.Worker). The trusted worker is started with `-Q trusted`.
+# bus names the queue of each kind of worker (apps.bus.workers.Worker). The trusted worker is started with `-Q trusted`.
 CELERY_TASK_QUEUES: dict[str, dict[str, object]] = {"work": {}, "parse": {}, "upkeep": {}}
 CELERY_TASK_DEFAULT_QUEUE = "upkeep"
 
