@@ -3,6 +3,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    lock_reason = "The index holds only what a member marked as unread, which is nothing yet; the column has a default of the database."
+
     dependencies = [
         ("inbox", "0002_conversations"),
         ("silas_sessions", "0001_initial"),
