@@ -32,7 +32,7 @@ class _Text(logging.Formatter):
             f"{fields.pop('timestamp')} [{fields.pop('level'):<9}] {fields.pop('event'):<30} [{fields.pop('logger')}]"
         )
         frames = fields.pop("exception", "")
-        rest = "".join(f" {name}={value!r}" for name, value in fields.items())
+        rest = "".join(f" {name}={value if value.isalnum() else repr(value)}" for name, value in fields.items())
         return written + rest + (f"\n{frames}" if frames else "")
 
 

@@ -34,6 +34,7 @@ from apps.work.models import WorkItem
 from kernel import tracing
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from kernel.tracing import SpanName
 from llm.calls import PlannedCall
 from silas_platform import logs
 from silas_platform.telemetry import traces
@@ -289,6 +290,12 @@ def test_log_lines_of_a_turn_carry_its_trace(
     assert attributes(turn)["error.type"] == "RuntimeError"
     assert attributes(turn)["silas.outcome"] == "failed"
     assert WORD not in turn.to_json()
+
+
+def test_line_for_people_names_its_trace_as_a_search_for_it_does(spans: Spans) -> None:
+    with tracing.span(SpanName.TURN):
+        line = logs.text_formatter().format(logging.makeLogRecord({"name": "apps.test", "msg": "a_line"}))
+    assert line.endswith(f" [apps.test] trace_id={spans.named('turn').context.trace_id:032x}")
 
 
 def test_without_traces_a_message_has_a_plain_id_and_log_lines_no_trace(desk: Desk, log_lines: io.StringIO) -> None:
