@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.query import get_related_populators
 from django.utils.functional import cached_property
@@ -122,10 +122,11 @@ class _Statement:
         model, fields, select = klass["model"], klass["select_fields"], self._compiler.select
         first, end = fields[0], fields[-1] + 1
         names = [column.target.attname for column, *_ in select[first:end]]
-        populators = get_related_populators(klass, select, connection.alias)  # type: ignore[call-arg]  # of Django 6
+        # Not `connection.alias`: on a replica that is another one, and such a row would be saved there.
+        populators = get_related_populators(klass, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # of Django 6
         rows = []
         for values in self._compiler.results_iter([found]):
-            row = model.from_db(connection.alias, names, values[first:end])
+            row = model.from_db(DEFAULT_DB_ALIAS, names, values[first:end])
             for populator in populators:
                 populator.populate(values, row)
             rows.append(row)

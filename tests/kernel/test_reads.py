@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
 
 from apps.sessions.models import Turn
@@ -78,6 +79,16 @@ def test_rows_of_a_statement_that_is_built_once_are_those_of_the_queryset(
         assert Deployment.objects.get(pk=one.pk).title == "Renamed"
         assert _with_goal.rows(two.pk).parsed(len).value == 1
         assert _with_goal.rows(uuid4()).value == []
+
+
+def test_rows_of_a_statement_that_is_built_once_are_saved_in_the_primary(
+    tenant: Tenant, deployments: list[Deployment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_scope(tenant), monkeypatch.context() as on_replica:
+        on_replica.setattr(connections[DEFAULT_DB_ALIAS], "alias", "replica")  # as in `read_from_replica`
+        (row,) = _with_goal.rows(deployments[0].pk).value
+        assert row._state.db == DEFAULT_DB_ALIAS
+        assert row.tenant._state.db == DEFAULT_DB_ALIAS
 
 
 def test_a_statement_that_is_built_once_is_refused_outside_a_scope(tenant: Tenant) -> None:
