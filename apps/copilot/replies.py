@@ -59,6 +59,7 @@ async def preview(job: Job) -> Draft:
     passages = await _passages(job, message)
     allowed = job.access.allowed_tools()
     tools = tuple(brief(tool) for tool in job.policy.tools if tool.name in allowed)
+    await agents.loaded()  # before the toolset, which is made of it
     run = await _answer(job, _briefing(job, message, passages, tools=tools), toolset=_never_called(tools))
     acting = {tool.name for tool in tools if tool.acting}
     planned = tuple(PlannedTool(call.tool, _arguments(call.args), call.tool in acting) for call in run.requested)
