@@ -7,8 +7,6 @@ that fails or stalls gives the answer of `builtin:grounded`. Called by the turn 
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from llm.citations import drop_unverified
 from llm.credentials import split_model
 from llm.enums import InteractionMode, InteractionRegister, Role
 from llm.failures import ProviderFailed
+from llm.loading import load, loaded
 from llm.models import GROUNDED, is_builtin, open_model
 from llm.output_repair import RepairedOutput, fallback_output
 from llm.runs import AgentRun, Limits, Timeouts, Usage
@@ -38,22 +37,6 @@ _HARNESS = "harness"
 _MOST_WISHES = 10
 _LIMITS, _PATIENCE = Limits(), Timeouts()
 _EXECUTOR_LIMITS = Limits(requests=24, tool_calls=24)
-
-
-_ready = threading.Event()
-
-
-def load() -> None:
-    """Import what runs need: half a second and 40 MB, once in a process. Called in a thread."""
-    import llm.attempts  # noqa: F401 (loaded for later)
-
-    _ready.set()
-
-
-async def loaded() -> None:
-    """Wait until what runs need is imported. Not in the event loop, which answers others meanwhile."""
-    if not _ready.is_set():
-        await asyncio.to_thread(load)
 
 
 async def run_proxy(

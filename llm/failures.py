@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from llm.loading import load
+
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError
 
@@ -35,6 +37,7 @@ class ShapeBroken(Exception):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
+    load()
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior, UsageLimitExceeded
 
     try:

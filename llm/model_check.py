@@ -12,6 +12,7 @@ from kernel.http.allowed import is_allowed_private
 from kernel.http.client import open_client
 from llm.credentials import provider_of, split_credential
 from llm.failures import ProviderFailed, translate_errors
+from llm.loading import load
 from llm.models import open_model
 from llm.runs import Usage
 
@@ -34,6 +35,7 @@ _ANTHROPIC_VERSION = "2023-06-01"
 async def check_model(name: str, *, key: str | None) -> Usage | None:
     """Return what the request used, or None if that is unknown. The content of the answer does not matter, and a
     truncated one counts. `key` is a credential (`llm.credentials`). Raises `ProviderFailed`."""
+    load()
     from pydantic_ai.settings import ModelSettings
 
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
@@ -50,6 +52,7 @@ async def list_models(provider: str, *, key: str | None) -> list[str]:
 
     `key` is a credential (`llm.credentials`). Raises `ProviderFailed`.
     """
+    load()
     from pydantic_ai.models import check_allow_model_requests
 
     check_allow_model_requests()

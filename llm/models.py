@@ -23,6 +23,7 @@ from kernel.http.client import open_client
 from kernel.tracing import ActiveSpan, SpanName
 from llm.credentials import COMPATIBLE, provider_of, speaks_responses, split_credential, split_model
 from llm.failures import ProviderFailed
+from llm.loading import load
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel
@@ -60,6 +61,7 @@ def is_known(name: str) -> bool:
         return is_builtin(name)
     if provider_of(name) == COMPATIBLE:
         return True
+    load()
     from pydantic_ai.providers import Provider, infer_provider_class
 
     try:
@@ -99,6 +101,7 @@ def resolve_model(
     """
     if is_builtin(name):
         return _grounded_model()
+    load()
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import check_allow_model_requests, infer_model
 
@@ -145,6 +148,7 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
 @asynccontextmanager
 async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIterator[EmbeddingModel]:
     """A provider's embedding model such as `openai:text-embedding-3-small`; raises as `resolve_model` does."""
+    load()
     from pydantic_ai.embeddings import infer_embedding_model
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import check_allow_model_requests
@@ -179,6 +183,7 @@ async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIte
 
 
 def _grounded_model() -> Model[Any]:
+    load()
     from llm.offline.model import grounded_model
 
     return grounded_model()
@@ -203,6 +208,7 @@ def _load_clients() -> None:
 
     This takes half a second, so it happens neither at every start nor in the event loop.
     """
+    load()
     import pydantic_ai.embeddings.openai
     import pydantic_ai.models.openai
     import pydantic_ai.providers.openai_compatible  # noqa: F401 (loaded for later)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from llm.calls import PlannedCall
+from llm.loading import load
 
 if TYPE_CHECKING:
     from pydantic_ai.usage import RunUsage
@@ -15,6 +16,7 @@ OutputT = TypeVar("OutputT")
 
 def new_usage() -> RunUsage:
     """Return what a run adds its usage to."""
+    load()
     from pydantic_ai.usage import RunUsage
 
     return RunUsage()

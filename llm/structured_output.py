@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pydantic import BaseModel
 
 from llm.failures import ProviderFailed, translate_errors
+from llm.loading import loaded
 from llm.models import model_span, open_model
 from llm.pricing import estimate_tokens
 from llm.render import block
@@ -59,6 +60,7 @@ async def request(
 
     `spent` includes what a failed try used.
     """
+    await loaded()
     from pydantic_ai import Agent, UsageLimits
     from pydantic_ai.settings import ModelSettings
 

@@ -18,6 +18,7 @@ from django.urls import re_path
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
+from kernel.first_imports import FIRST_IMPORTS
 from kernel.tenancy import refuse_closed_companies
 from silas_platform import connection_limits
 from silas_platform.background import with_background
@@ -34,8 +35,9 @@ async def _serve_http(scope: dict[str, Any], receive: Any, send: Any) -> None:
 @functools.cache
 def _mcp_application() -> Any:
     """Import the MCP servers with the first request to one: they bring the SDK and 20 MB."""
-    from apps.protocols.mcp_server import with_deployments
-    from apps.safety.mcp_server import with_safety
+    with FIRST_IMPORTS:
+        from apps.protocols.mcp_server import with_deployments
+        from apps.safety.mcp_server import with_safety
 
     return with_safety(with_deployments(django_application))
 

@@ -6,10 +6,12 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 
 from apps.protocols import a2a, agui
+from kernel.first_imports import FIRST_IMPORTS
 
 
 def _protected_resource(request: HttpRequest, key: str) -> JsonResponse:
-    from apps.protocols import mcp_server  # brings the SDK: only who asks for a server pays for it
+    with FIRST_IMPORTS:
+        from apps.protocols import mcp_server  # brings the SDK: only who asks for a server pays for it
 
     return mcp_server.protected_resource(request, key)
 

@@ -14,6 +14,7 @@ from apps.toolservers import queries, rules, services
 from apps.toolservers.schemas import Address, RemoteTool, Reply, ServerFailed
 from apps.toolservers.server_refresh import failure_message
 from kernel.errors import SilasError
+from kernel.first_imports import FIRST_IMPORTS
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
 
@@ -27,7 +28,8 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     failure before the server was called is effect-free and costs nothing; after that the estimate is charged, and an
     action counts as possibly done.
     """
-    from apps.toolservers import client  # brings the SDK: only who asks a server pays for it
+    with FIRST_IMPORTS:
+        from apps.toolservers import client  # brings the SDK: only who asks a server pays for it
 
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
     _require_arguments(tool, ctx.args)

@@ -16,6 +16,7 @@ from apps.bus.registry import register_job
 from apps.toolservers import queries, services
 from apps.toolservers.schemas import Address, Descriptor, ServerFailed
 from kernel.errors import SilasError
+from kernel.first_imports import FIRST_IMPORTS
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ def _address(server_id: UUID) -> Address | str | None:
 
 async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
     """Return what the server lists, or the code of why it does not."""
-    from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
+    with FIRST_IMPORTS:
+        from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
 
     try:
         return await list_tools(address)

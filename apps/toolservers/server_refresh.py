@@ -10,6 +10,7 @@ from apps.toolservers.http_client import ADDRESS_ERRORS
 from apps.toolservers.schemas import ServerFailed
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.first_imports import FIRST_IMPORTS
 from kernel.tenancy import tenant_scope
 
 _MESSAGES = ADDRESS_ERRORS | {
@@ -40,7 +41,8 @@ def failure_message(code: str) -> str:
 def refresh_server(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
     """List the server's tools and store what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")` 502
     with our own sentence when it cannot be asked."""
-    from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
+    with FIRST_IMPORTS:
+        from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
 
     with tenant_scope(tenant_id):
         address = queries.address_of(server_id)

@@ -36,7 +36,7 @@ from kernel import fault_points, tracing
 from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
 from kernel.tracing import SpanName
-from llm.agents import AgentRun, Limits, run_executor
+from llm.agents import AgentRun, Limits, loaded, run_executor
 from llm.pricing import estimate_usage
 from llm.schemas import ExecutorAgentOutput
 
@@ -111,6 +111,7 @@ async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepG
 
 async def _call_model(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
     context = {**job.context, "elapsed": ledger.elapsed}
+    await loaded()
     from apps.work.work_toolset import WorkToolset
 
     toolset = WorkToolset(

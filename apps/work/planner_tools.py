@@ -13,6 +13,7 @@ from apps.work.researcher import READS_KNOWLEDGE
 from apps.work.services.planning import PlanningJob
 from apps.work.services.research import Question
 from kernel.errors import SilasError
+from llm.loading import load
 
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
@@ -29,6 +30,7 @@ class PlannerTools:
     questions: list[Question] = field(default_factory=list)
 
     def toolset(self, job: PlanningJob) -> AbstractToolset[Any]:
+        load()
         from pydantic_ai.toolsets import CombinedToolset, FunctionToolset
 
         from apps.guard.toolset import GuardedToolset

@@ -21,7 +21,7 @@ from apps.work.services import research
 from apps.work.services.research import Answer, ResearchJob
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
-from llm.agents import Limits, run_executor
+from llm.agents import Limits, loaded, run_executor
 from llm.pricing import estimate_usage
 
 # The tools of research runs, besides the web search where it is set up.
@@ -60,6 +60,7 @@ async def record_result(delivery: Delivery) -> None:
 
 
 async def _research(job: ResearchJob) -> Answer:
+    await loaded()
     from apps.guard.toolset import GuardedToolset
 
     call = Call(tool="researcher", forecast=estimate_usage(job.briefing), model=job.model_name)

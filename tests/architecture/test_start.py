@@ -49,3 +49,35 @@ def test_start_imports_no_large_library(more: str) -> None:
 
 def test_imported_library_is_seen() -> None:
     assert loaded(LIBRARIES, more="import llm.attempts, llm.embedding, numpy") != []
+
+
+FIRST_USES = """
+import threading
+import django
+django.setup()
+from silas_platform import asgi
+from apps.toolservers import server_refresh
+from llm import agents, models, runs
+firsts = [
+    agents.load,
+    runs.new_usage,
+    models._grounded_model,
+    lambda: models.is_known("openai:gpt-4o-mini") or 1 / 0,
+    asgi._mcp_application,
+    lambda: server_refresh.refresh_server("no company", None, actor=""),
+]
+begin = threading.Barrier(len(firsts))
+def run(first):
+    begin.wait()
+    first()
+for first in firsts:
+    threading.Thread(target=run, args=(first,)).start()
+"""
+
+
+def test_threads_may_use_a_library_first_at_the_same_moment() -> None:
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_USES], cwd=ROOT, check=True, capture_output=True)
+    assert b"ImportError" not in ran.stderr
+    assert b"Deadlock" not in ran.stderr
+    assert b"ZeroDivisionError" not in ran.stderr
+    assert b"a tenant scope needs a tenant" in ran.stderr  # the tool server's client was imported before that

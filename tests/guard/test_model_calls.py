@@ -10,7 +10,7 @@ import pytest
 
 from apps.guard import services
 from apps.guard.schemas import Call
-from llm import agents
+from llm import loading
 from llm.runs import Usage
 from tests.factories.guard import make_run
 
@@ -18,11 +18,11 @@ from tests.factories.guard import make_run
 def test_what_models_run_with_is_loaded_before_the_request_and_not_in_its_event_loop(
     tenant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "_ready", threading.Event())
+    monkeypatch.setattr(loading, "_ready", threading.Event())
     was_loaded: list[bool] = []
 
     async def ask() -> tuple[str, Usage]:
-        was_loaded.append(agents._ready.is_set())
+        was_loaded.append(loading._ready.is_set())
         return "answer", Usage()
 
     run = make_run(tenant)
