@@ -188,9 +188,9 @@ def test_birth_date_written_in_any_known_way_is_read_back(when, how):
     ],
 )
 def test_claim_in_hostile_text_is_decided_at_once(text):
-    started = time.monotonic()
+    started = time.thread_time()
     find_claim(text, [text, text])
-    assert time.monotonic() - started < 0.15
+    assert time.thread_time() - started < 0.15
 
 
 def test_birth_date_among_too_many_dates_is_none():

@@ -139,6 +139,6 @@ def test_settled_text_is_what_the_plain_definition_says(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-" * 5000 + " a b", "1" * 5000 + "x y", "a:" * 3000 + " z", "1 " * 5000 + "a b"])
 def test_settled_text_of_a_hostile_model_takes_no_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     settled(text)
-    assert time.perf_counter() - began < 0.2
+    assert time.thread_time() - began < 0.2
