@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apps.inbox.enums import SlaEvent, SlaOutcome, SlaTarget
@@ -174,8 +174,13 @@ def _open_minutes(schedule: Schedule, begins: datetime, ends: datetime) -> int:
 
 
 @given(schedule=schedules, since=starts)
+@example(
+    schedule=Schedule(dict.fromkeys(DAYS, "00:30-02:30, 02:45-05:00"), "Europe/Berlin"),
+    since=datetime(2026, 3, 27, 22, 31, tzinfo=UTC),
+)
 def test_open_spans_are_those_in_which_it_is_open(schedule: Schedule, since: datetime) -> None:
-    spans = list(open_spans(schedule, since=since, days=3))
+    # Four local days: three can end before two times 24 hours do, where the clocks go forward.
+    spans = list(open_spans(schedule, since=since, days=4))
     assert all(opens < closes for opens, closes in spans)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
     end = since + timedelta(days=2)
