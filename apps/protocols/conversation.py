@@ -292,17 +292,21 @@ def last_seq(thread: Thread) -> int:
 
 def standing_of(session_id: UUID) -> Standing:
     """Inside a scope."""
-    # Asked first: the entries of a turn that ends after this are read by who reads them next.
-    is_pending = pending_count(Queue.PROXY, session_id) > 0
+    # Before the cards: a turn that opens one is unfinished now or has opened it. The entries of a turn that ends after
+    # this are read next.
+    was_pending = pending_count(Queue.PROXY, session_id) > 0
     session = session_by_id(session_id)
     asked = VisitorCard.objects.filter(session=session, status=AskStatus.OPEN, expires_at__gt=now())
     work = open_items_of(subject=session.customer, session_id=session.pk)
+    cards = tuple(open_cards().filter(session_id=session.pk, kind__in=AWAITED_KINDS))
+    questions = tuple(asked.filter(kind=AskKind.DECISION))
     return Standing(
-        is_pending,
+        # After the cards as well: the transaction that decides one puts what follows from it on the queue.
+        was_pending or pending_count(Queue.PROXY, session_id) > 0,
         session.level_at(now()),
         session.owner,
-        tuple(open_cards().filter(session_id=session.pk, kind__in=AWAITED_KINDS)),
-        tuple(asked.filter(kind=AskKind.DECISION)),
+        cards,
+        questions,
         tuple(each for each in work if each.session_id == session.pk),
     )
 
