@@ -19,7 +19,7 @@ from llm.citations import drop_unverified
 from llm.credentials import split_model
 from llm.enums import InteractionMode, InteractionRegister, Role
 from llm.failures import ProviderFailed
-from llm.loading import load, loaded
+from llm.loading import loaded
 from llm.models import GROUNDED, is_builtin, open_model
 from llm.output_repair import RepairedOutput, fallback_output
 from llm.runs import AgentRun, Limits, Timeouts, Usage
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from llm.attempts import Answer, Attempts
     from llm.streaming import OnDelta
 
-__all__ = ["AgentRun", "Limits", "Timeouts", "Usage", "load", "loaded", "run_executor", "run_planner", "run_proxy"]
+__all__ = ["AgentRun", "Limits", "Timeouts", "Usage", "run_executor", "run_planner", "run_proxy"]
 
 _HARNESS = "harness"
 _MOST_WISHES = 10

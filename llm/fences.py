@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def top_fences(text: str) -> list[Token]:
-    """Return the fenced blocks that stand in no other block, in order; `info` is what follows the fence."""
+    """Return the fenced code blocks at the top level, in order; `info` is the text after the opening fence."""
     from markdown_it import MarkdownIt
 
     return [token for token in MarkdownIt("commonmark").parse(text) if token.type == "fence" and token.level == 0]

@@ -21,7 +21,7 @@ from apps.sessions import catch_up, runner
 from apps.sessions.ratelimit import open_sockets
 from apps.simulations import runner as simulations
 from kernel.ratelimit.concurrency import RENEW_SECONDS
-from llm import agents
+from llm import loading
 
 _log = logging.getLogger(__name__)
 _Application = Callable[
@@ -35,7 +35,7 @@ def with_background(application: Any) -> _Application:
 
     The first socket is a person's, so it also begins to load what models run with: before the first message is written.
     """
-    load_once = functools.cache(lambda: threading.Thread(target=agents.load, daemon=True).start())
+    load_once = functools.cache(lambda: threading.Thread(target=loading.load, daemon=True).start())
 
     async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # Daphne has no lifespan events, so the first connection starts the loops.

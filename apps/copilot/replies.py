@@ -26,7 +26,7 @@ from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
-from llm import agents, pricing
+from llm import agents, loading, pricing
 from llm.briefing import Briefing, HistoryMessage, Passage, ToolBrief
 from llm.enums import Role
 from llm.runs import AgentRun, Usage
@@ -59,7 +59,7 @@ async def preview(job: Job) -> Draft:
     passages = await _passages(job, message)
     allowed = job.access.allowed_tools()
     tools = tuple(brief(tool) for tool in job.policy.tools if tool.name in allowed)
-    await agents.loaded()  # before the toolset, which is made of it
+    await loading.loaded()  # before the toolset, which is made of it
     run = await _answer(job, _briefing(job, message, passages, tools=tools), toolset=_never_called(tools))
     acting = {tool.name for tool in tools if tool.acting}
     planned = tuple(PlannedTool(call.tool, _arguments(call.args), call.tool in acting) for call in run.requested)

@@ -17,7 +17,7 @@ from apps.sessions import proposals
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer, closing, context, input_gates, memory, opening, output_gates, tools
 from kernel.tenancy import with_retry
-from llm import agents
+from llm import loading
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ async def run(state: TurnState) -> None:
 
     An answer that is there waits for a database that is away: closing twice is refused by the lease's fence.
     """
-    await agents.loaded()
+    await loading.loaded()
     for step in OVERHEARD if state.overheard else RESUMED if state.resumed_answer else BETWEEN:
         state.step = step.name
         state.stop = await step.run(state)

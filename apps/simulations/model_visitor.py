@@ -22,7 +22,7 @@ from apps.simulations.models import Scenario
 from apps.simulations.schemas import Said
 from apps.tenants.models import Deployment
 from kernel.tenancy import in_scope
-from llm import agents, structured_output
+from llm import loading, structured_output
 from llm.enums import Role
 from llm.failures import ProviderFailed, ShapeBroken
 from llm.models import is_builtin, needs_key
@@ -88,7 +88,7 @@ class ModelVisitor:
             patience_seconds=inquiry.seconds * 2,
         )
         tenant_id = self.target.tenant_id
-        await agents.loaded()
+        await loading.loaded()
         admitted = await in_scope(tenant_id, guard.admit, self.run, Intent.CONVERSE, call)
         if isinstance(admitted, Refused) and admitted.code == RefusalCode.COST_CAP_REACHED:
             return Ending.BUDGET

@@ -36,7 +36,8 @@ from kernel import fault_points, tracing
 from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
 from kernel.tracing import SpanName
-from llm.agents import AgentRun, Limits, loaded, run_executor
+from llm.agents import AgentRun, Limits, run_executor
+from llm.loading import loaded
 from llm.pricing import estimate_usage
 from llm.schemas import ExecutorAgentOutput
 

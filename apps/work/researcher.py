@@ -21,7 +21,8 @@ from apps.work.services import research
 from apps.work.services.research import Answer, ResearchJob
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
-from llm.agents import Limits, loaded, run_executor
+from llm.agents import Limits, run_executor
+from llm.loading import loaded
 from llm.pricing import estimate_usage
 
 # The tools of research runs, besides the web search where it is set up.

@@ -416,7 +416,7 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.text("SILAS_SAFETY_KEY")  # manage.py safety_server only
-# May codes leave by letter to those who may decide, beside the console? (needs SILAS_MAIL_HOST)
+# Also sends codes by email to the people who may decide; the console always shows them. (needs SILAS_MAIL_HOST)
 SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.
 SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)

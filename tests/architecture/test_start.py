@@ -57,9 +57,9 @@ import django
 django.setup()
 from silas_platform import asgi
 from apps.toolservers import server_refresh
-from llm import agents, models, runs
+from llm import loading, models, runs
 firsts = [
-    agents.load,
+    loading.load,
     runs.new_usage,
     models._grounded_model,
     lambda: models.is_known("openai:gpt-4o-mini") or 1 / 0,

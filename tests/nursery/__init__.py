@@ -90,7 +90,7 @@ def run(
     with start(argv, **options) as process:
         try:
             said, complained = process.communicate(timeout=timeout)
-        except BaseException:
+        except BaseException:  # an interrupt as well: the program must not outlive the test
             process.kill()
             raise
     done = subprocess.CompletedProcess(process.args, process.returncode, said, complained)

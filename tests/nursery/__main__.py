@@ -1,4 +1,4 @@
-"""The nursery: it imports, and forks itself for whoever asks on its line. `python -m tests.nursery DESCRIPTOR`.
+"""The nursery imports libraries and forks itself at each request on its socket: `python -m tests.nursery DESCRIPTOR`.
 
 A child returns out of `serve` and is, from there on, the program that was asked for: it ends as any program does.
 """
@@ -64,7 +64,7 @@ def serve(line: socket.socket) -> Sequence[str]:
     """Return in a child only, with the program that it is to be."""
     forked, has_settings = 0, False
     while True:
-        gc.freeze()  # nothing of this is garbage, and whoever looks through it copies it
+        gc.freeze()  # a collection in a child would copy the pages that it shares with the nursery
         packet, files, _, _ = socket.recv_fds(line, MESSAGE_BYTES, 3)
         if not packet:
             os._exit(0)
@@ -142,7 +142,7 @@ def _move_in(told: Mapping[str, Any], files: Sequence[int]) -> None:
 
 
 def _leave_network() -> None:
-    """As `unshare --net`, and for whoever is not root `unshare --user --map-root-user` first."""
+    """As `unshare --net`, and without root `unshare --user --map-root-user` first."""
     libc, user, group = ctypes.CDLL(None, use_errno=True), os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)):
         raise OSError(ctypes.get_errno(), "cannot leave the network")

@@ -11,7 +11,7 @@ from apps.guard.schemas import Admitted, Call, Refused, RunRef
 from apps.guard.services.admission import admit
 from apps.guard.services.settlement import charge
 from kernel.tenancy import in_scope
-from llm import agents
+from llm import loading
 from llm.failures import ProviderFailed
 from llm.runs import Usage
 
@@ -27,7 +27,7 @@ class NotAdmitted(ProviderFailed):
 async def call_model(tenant_id: UUID, run: RunRef, call: Call, ask: Callable[[], Awaitable[tuple[T, Usage]]]) -> T:
     """Admit a model run, make it and charge it. Raises `NotAdmitted` when the guard refuses it, else `ProviderFailed`
     without an answer."""
-    await agents.loaded()
+    await loading.loaded()
     admitted = await in_scope(tenant_id, admit, run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):
         raise NotAdmitted(admitted.code.value if isinstance(admitted, Refused) else "not_admitted")
