@@ -8,6 +8,8 @@ gzip, which is unpacked once, here, piece by piece: a small answer may expand to
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
@@ -48,7 +50,7 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, allow_private: bool, max_bytes: int, accept_gzip: bool, only: Origin | None) -> None:
         self._allow_private, self._only = allow_private, only
         self._max_bytes, self._accept_gzip = max_bytes, accept_gzip
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._inner = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._only is not None and _origin(request.url) != self._only:
@@ -104,6 +106,12 @@ def _unpack(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
         return unpacker.decompress(piece, most)
     except zlib.error:
         raise RequestRefused("answer_packed") from None
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """Cached, because reading the certificate store takes 25 ms, which is most of what a short request costs."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def _origin(url: httpx2.URL) -> Origin:
