@@ -5,10 +5,10 @@ embedding and by words. Up to 10,000 chunks are compared exactly; more through t
 that are filtered out. They run with the caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-# The search of documents. Candidates are all visible chunks up to 2000; of more, the nearest 60 and the best 80 that
-# contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
-# question, with a word's frequency inside a chunk taken as one: chunks are short. Of each chunk the ranks are returned,
-# by which ranks of other vectors are fused with them.
+# The search of documents. Candidates are the nearest 60 visible chunks and the best 80 that contain a word which is not
+# common. Each is ranked by distance and by BM25 over all words of the question, with a word's frequency inside a chunk
+# taken as one: chunks are short. Of each chunk the ranks are returned, by which ranks of other vectors are fused with
+# them.
 SEARCH = """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
 RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
@@ -42,7 +42,7 @@ BEGIN
         -- All tenants share the index, and what it finds for one of a few thousand chunks among a million of others is
         -- late and incomplete. The addition hides the order from it.
         (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size > 2000 AND v_size <= 10000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            WHERE v_size <= 10000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
             ORDER BY (embedding <=> p_vector) + 0 LIMIT 60)
         UNION ALL
         (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
@@ -50,13 +50,10 @@ BEGIN
             ORDER BY embedding <=> p_vector LIMIT 60)
     ), worded AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size > 2000 AND v_indexed
+            WHERE (v_indexed OR v_size <= 10000)
                 AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_rare
             ORDER BY ts_rank(words, v_rare) DESC, id LIMIT 80
     ), candidates AS MATERIALIZED (
-        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
-            WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-        UNION ALL
         SELECT DISTINCT ON (id) id, words, distance
             FROM (SELECT * FROM near UNION ALL SELECT * FROM worded) AS both_ways
     ), said AS MATERIALIZED (
@@ -69,7 +66,7 @@ BEGIN
         SELECT word, ln(1 + (greatest(v_size, chunks) - chunks + 0.5) / (chunks + 0.5)) AS weight FROM (
             SELECT word, greatest(count(*), (
                 SELECT sum(common_counts[array_position(common_words, word)]) FROM public.memory_collection
-                    WHERE id = ANY (v_collections) AND v_size > 2000
+                    WHERE id = ANY (v_collections)
             )) AS chunks FROM said GROUP BY word) AS counted
     ), scores AS (
         SELECT id, distance, coalesce(weight, 0)
