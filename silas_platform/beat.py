@@ -1,6 +1,7 @@
 """Celery application of beat: wakes each kind of worker, and loads neither Django nor anything of the database.
 
-So a lost wake-up costs seconds. A wake-up that no worker took expires when the next one is sent.
+So a lost wake-up costs seconds. A wake-up that no worker took expires when the next one is sent. `celery beat` runs it
+as a process, the trusted worker of `make run` in a thread (`silas_platform.worker`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,3 @@ app.conf.update(
     },
     beat_schedule_filename=env.text("SILAS_VAR", "var") + "/celerybeat-schedule",
 )
-
-if __name__ == "__main__":  # as `celery beat` does, without Celery's other commands
-    app.Beat(loglevel="WARNING", quiet=True).run()

@@ -2,8 +2,8 @@
 
 The signing key goes to web processes and the trusted worker only, the public half of its installation key to all, the
 secrets key to web and workers, the owner's database address to none of them (contract interfaces, Environment). The
-worker for everything else reaches the database as a role of its own and signs with a key of its own; beat knows the
-broker alone. Keys that are not given are created under `var/keys`, mode 0600, and passed on as files.
+worker for everything else reaches the database as a role of its own and signs with a key of its own. Keys that are not
+given are created under `var/keys`, mode 0600, and passed on as files.
 """
 
 import ipaddress
@@ -28,7 +28,6 @@ _SECRETS_OF: dict[str, set[str]] = {
     "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", METRICS, *OLD_KEYS},
     "trusted": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
     "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
-    "beat": set(),
 }
 _ADDRESSES = (
     "DATABASE_URL",
@@ -130,20 +129,16 @@ def _value(env: Mapping[str, str], name: str) -> str:
 
 
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
-    """The environment of the program `web`, `trusted`, `worker` or `beat`.
+    """The environment of the program `web`, `trusted` or `worker`.
 
-    The worker gets a `SECRET_KEY` of its own, so it can forge neither logins nor visitors' tokens. Beat gets neither a
-    key nor a database.
+    The worker gets a `SECRET_KEY` of its own, so it can forge neither logins nor visitors' tokens.
     """
     withheld = {*KEYS, METRICS, *OLD_KEYS} - _SECRETS_OF[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     result = {name: value for name, value in env.items() if name not in hidden}
-    if program in ("worker", "beat"):
-        result.pop("DATABASE_REPLICA_URL", None)  # its role is that of web
     if program == "worker":
+        result.pop("DATABASE_REPLICA_URL", None)  # its role is that of web
         return result | {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
-    if program == "beat":
-        result.pop("DATABASE_URL", None)
     return result
 
 

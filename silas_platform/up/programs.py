@@ -1,7 +1,7 @@
 """The programs that make up the platform on one machine (architecture, Processes).
 
-Servers first: PostgreSQL and Redis, unless addresses were given. Then web, the trusted worker, the worker for
-everything else and beat, each with its own part of the environment. `manage.py up` starts them in this order.
+Servers first: PostgreSQL and Redis, unless addresses were given. Then web, the trusted worker, which is beat too, and
+the worker for everything else, each with its own part of the environment. `manage.py up` starts them in this order.
 """
 
 import os
@@ -37,8 +37,9 @@ def web(env: Mapping[str, str], *, host: str, port: int) -> Program:
 
 
 def trusted(env: Mapping[str, str]) -> Program:
-    """The worker that holds the signing key. It mostly waits for databases and servers, so it uses threads."""
-    return _worker("trusted", env, ["--queues", "trusted", "--threads", "4"])
+    """The worker that holds the signing key. It mostly waits for databases and servers, so it uses threads. One of them
+    is beat, which would take 35 MB as a process of its own."""
+    return _worker("trusted", env, ["--queues", "trusted", "--threads", "4", "--beat"])
 
 
 def worker(env: Mapping[str, str]) -> Program:
@@ -49,10 +50,6 @@ def _worker(name: str, env: Mapping[str, str], options: Sequence[str]) -> Progra
     # The checks passed a moment ago (`manage.py prepare`); in a worker they would import every page: 20 MB.
     unchecked = {**env, "CELERY_SKIP_CHECKS": "1"}
     return _python(name, unchecked, [*AS_ROOT, "-m", "silas_platform.worker", name, *options])
-
-
-def beat(env: Mapping[str, str]) -> Program:
-    return _python("beat", env, ["-m", "silas_platform.beat"])
 
 
 def marked_env(env: Mapping[str, str]) -> dict[str, str]:

@@ -33,14 +33,14 @@ from silas_platform.up.versions import server_faults
 
 # Leftovers were signalled when their run died; their work is leased, so a short wait loses nothing.
 LEFTOVER_SECONDS = 2.0
-HELP = "Start PostgreSQL and Redis unless addresses are given, migrate, run web, workers and beat until Ctrl-C."
+HELP = "Start PostgreSQL and Redis unless addresses are given, migrate, run web and workers until Ctrl-C."
 # Commands that start their own servers or need none.
 _OFFLINE = {"up", "prepare", "help", "version", "check", "collectstatic", "diffsettings", "spectacular"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-demo", action="store_true", help="leave an empty database empty")
-    parser.add_argument("--no-worker", action="store_true", help="web only: no worker, no beat")
+    parser.add_argument("--no-worker", action="store_true", help="web only: no worker")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             if supervisor.stopping:
                 return
             supervisor.supervise(programs.web(env, host=address.host, port=address.port))
-            for program in (programs.trusted, programs.worker, programs.beat) if work else ():
+            for program in (programs.trusted, programs.worker) if work else ():
                 supervisor.supervise(program(env))
             supervisor.run_until(lambda: is_ready(address, run=env[RUN], allowed_hosts=prepared.allowed_hosts))
             if not supervisor.stopping:

@@ -26,7 +26,7 @@ from psycopg.rows import dict_row
 from kernel import fault_points
 from silas_platform.up import processes
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
-from silas_platform.up.environment import for_program
+from silas_platform.up.environment import KEYS, for_program
 from tests import nursery, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +139,9 @@ class House:
     def start_beat(self) -> Process:
         schedule = str(self.var / "beat-schedule")
         argv = ["celery", "-A", "silas_platform.beat", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
-        return self._spawn("beat", argv, for_program(self.env(), "beat"), network=self.workers_have_network)[0]
+        # Like compose and chart: it is told no key and no database.
+        told = {name: value for name, value in self.env().items() if not name.startswith(("DATABASE_", *KEYS))}
+        return self._spawn("beat", argv, told, network=self.workers_have_network)[0]
 
     def faults_of(self, program: str) -> Path:
         """Where faults for this program's processes are left (kernel.fault_points)."""

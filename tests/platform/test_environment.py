@@ -73,7 +73,6 @@ def test_program_is_told_its_own_keys_and_database_only(form: str) -> None:
     told = for_program(given, "worker")
     assert for_program(given, "web") == {**keys, "DATABASE_URL": "of-web", "REDIS_URL": "redis://cache"}
     assert for_program(given, "trusted") == for_program(given, "web")
-    assert for_program(given, "beat") == {"REDIS_URL": "redis://cache"}
     assert told.keys() == {"SECRET_KEY", f"SILAS_SECRETS_KEY{form}", "DATABASE_URL", "REDIS_URL"}
     assert told["DATABASE_URL"] == "of-workers"
     assert told["SECRET_KEY"] != "SECRET_KEY of web"
@@ -123,7 +122,7 @@ def _pinned(told: dict[str, str]) -> list[str]:
 def test_installation_keys_public_half_is_pinned_for_every_program(env: dict[str, str]) -> None:
     told = with_keys(env)
     root = root_of(Path(told["SILAS_SIGNING_KEY_FILE"]).read_text())
-    for program in ("web", "trusted", "worker", "beat"):
+    for program in ("web", "trusted", "worker"):
         assert _pinned(for_program(told, program)) == [root]
 
 

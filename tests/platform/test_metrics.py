@@ -162,7 +162,7 @@ def test_without_configuration_no_process_records(settings: Any, monkeypatch: py
 def test_only_web_processes_get_the_token() -> None:
     env = {"SILAS_METRICS_TOKEN": TOKEN, "SILAS_METRICS_TOKEN_FILE": "/token", "DATABASE_WORK_URL": ""}
     assert for_program(env, "web")["SILAS_METRICS_TOKEN"] == TOKEN
-    for program in ("trusted", "worker", "beat"):
+    for program in ("trusted", "worker"):
         assert not {"SILAS_METRICS_TOKEN", "SILAS_METRICS_TOKEN_FILE"} & set(for_program(env, program))
 
 

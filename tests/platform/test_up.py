@@ -92,7 +92,7 @@ def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -
         assert b"Create your account" in answer.read()
 
 
-PROGRAMS = ("daphne", "trusted", "worker", "beat")
+PROGRAMS = ("daphne", "trusted", "worker")
 
 
 def test_program_is_told_its_own_keys_and_database_only(run: Run) -> None:
@@ -101,7 +101,6 @@ def test_program_is_told_its_own_keys_and_database_only(run: Run) -> None:
         assert [word for word in PROGRAMS if name in told[word]] == ["daphne", "trusted"]
     assert [word for word in PROGRAMS if "silas_work@" in told[word].get("DATABASE_URL", "")] == ["worker"]
     assert [word for word in PROGRAMS if "DATABASE_OWNER_URL" in told[word]] == []
-    assert "DATABASE_URL" not in told["beat"]
 
 
 def test_workers_of_the_run_are_up_and_stay_and_say_nothing_of_who_started_them(run: Run) -> None:

@@ -141,7 +141,7 @@ def test_without_a_replica_the_primary_answers(tenant: Any) -> None:
         assert not read_from_replica(is_replica)
 
 
-@pytest.mark.parametrize(("program", "reads"), [("web", True), ("trusted", True), ("worker", False), ("beat", False)])
+@pytest.mark.parametrize(("program", "reads"), [("web", True), ("trusted", True), ("worker", False)])
 def test_address_goes_to_web_and_the_trusted_worker_alone(program: str, reads: bool) -> None:
     env = {
         "DATABASE_URL": "postgresql://silas_app@db/silas",
