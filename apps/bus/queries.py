@@ -9,14 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, QuerySet
 from django.db.models.functions import Now
 
 from apps.bus import rules
 from apps.bus.enums import LIVE, QUEUE_OF, Kind, Queue, State
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import LeaseRef
-from kernel.tenancy import Read, current_tenant_id
+from kernel.tenancy import Read, built_once, current_tenant_id
 
 DUE_AT_A_TIME = 200
 _BACKLOG = """
@@ -57,10 +57,15 @@ def is_waiting(kind: Kind, scope_id: UUID | str) -> bool:
     return bool(waiting.exists())
 
 
-def is_lease_held(ref: LeaseRef) -> bool:
+def lease_held(ref: LeaseRef) -> Read[bool]:
     """True until the lease expires or is lost."""
-    held: bool = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()).exists()
-    return held
+    return _lease.columns(ref.message_pk, ref.fence).parsed(bool)
+
+
+@built_once
+def _lease(message_pk: UUID, fence: int) -> QuerySet[QueueMessage, Any]:
+    held = QueueMessage.objects.filter(pk=message_pk, fence=fence, leased_until__gt=Now())
+    return held.values_list("pk")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ or closed the call.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -63,9 +64,8 @@ _MOVE = """, entered AS (
         UPDATE guard_budget AS budget
         SET reserved = new.reserved, spent = new.spent, alerted = new.alerted, paused_in = new.paused_in,
             window_start = new.window_start
-        FROM call, unnest(%(ids)s::uuid[], %(reserveds)s::numeric[], %(spents)s::numeric[], %(alerteds)s::smallint[],
-                          %(pauses)s::date[], %(windows)s::date[])
-             AS new (id, reserved, spent, alerted, paused_in, window_start)
+        FROM call, json_to_recordset(%(budgets)s::json)
+             AS new (id uuid, reserved numeric, spent numeric, alerted smallint, paused_in date, window_start date)
         WHERE budget.id = new.id
     )
     SELECT of_period, passed
@@ -109,12 +109,7 @@ def write_call(
             "day": admitted.day,
             "platform_day": admitted.platform_day,
             "thresholds": list(rules.THRESHOLDS),
-            "ids": [budget.budget_id for budget in moved],
-            "reserveds": [budget.reserved for budget in moved],
-            "spents": [budget.spent for budget in moved],
-            "alerteds": [budget.alerted for budget in moved],
-            "pauses": [budget.paused_in for budget in moved],
-            "windows": [budget.window for budget in moved],
+            "budgets": json.dumps([_columns(budget) for budget in moved], default=str),
         }
         cursor.execute(statement + _MOVE, values | movement)
         passed = cursor.fetchall()
@@ -127,6 +122,17 @@ def write_call(
         if threshold:
             _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
     return True
+
+
+def _columns(budget: BudgetFacts) -> dict[str, object]:
+    return {
+        "id": budget.budget_id,
+        "reserved": budget.reserved,
+        "spent": budget.spent,
+        "alerted": budget.alerted,
+        "paused_in": budget.paused_in,
+        "window_start": budget.window,
+    }
 
 
 def send_alerts(budget: BudgetFacts, *, above: int) -> None:

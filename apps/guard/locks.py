@@ -2,44 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models.functions import Now
 
-from apps.bus.queries import is_lease_held
+from apps.bus.queries import lease_held
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
-from apps.guard.models import Budget, GuardedRun
-from apps.guard.schemas import Admitted, BudgetFacts, RunFacts, RunRef
+from apps.guard.models import Budget
+from apps.guard.schemas import Admitted, BudgetFacts, Limits, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.tenancy import Read, current_tenant_id, read_together
 
-if TYPE_CHECKING:
 
-    class LockedRun(GuardedRun):
-        """A run with a column that `_LOCK` adds."""
+class LockedRun(NamedTuple):
+    """A row of `_LOCK`: what a call needs of its run. JSON columns are text."""
 
-        visitor_daily_usd: Decimal | None
-
-else:
-    LockedRun = GuardedRun
+    pk: UUID
+    tenant_id: UUID
+    deployment_id: UUID | None
+    task_ref: UUID | None
+    origin: str
+    critical: bool
+    phase: str
+    status: str
+    halt_state: str
+    allow: str | None
+    deny: str
+    limits: str
+    seq: int
+    calls: int
+    tokens: int
+    committed: Decimal
+    content_marks: int
+    marked_turn: UUID | None
+    started_at: datetime
+    read_at: datetime
+    timezone: str
+    on_limit: str | None
+    visitor_daily_usd: Decimal | None
+    paused: list[str]
+    reached: list[str]
 
 
 # The run, what is paused and in which windows a limit was reached, the tenant's spending policy, and the database's
 # time: one statement, so that the rules judge one moment.
 _LOCK = """
-    SELECT run.*, statement_timestamp() AS read_at, tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
+    SELECT run.id, run.tenant_id, run.deployment_id, run.task_ref, run.origin, run.critical, run.phase, run.status,
+           run.halt_state, run.allow, run.deny, run.limits, run.seq, run.calls, run.input_tokens + run.output_tokens,
+           run.cost_total + run.cost_reserved, run.content_marks, run.marked_turn, run.started_at,
+           statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
-                 AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)) AS paused,
+                 AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)),
            ARRAY(SELECT budget.period || ' ' || budget.paused_in FROM guard_budget budget
                  WHERE budget.tenant_id = run.tenant_id AND budget.paused_in IS NOT NULL
-                 AND budget.ref IN (run.tenant_id, run.deployment_id)) AS reached
+                 AND budget.ref IN (run.tenant_id, run.deployment_id))
     FROM guard_guardedrun run JOIN tenants_tenant tenant ON tenant.id = run.tenant_id
          LEFT JOIN guard_spendingpolicy policy ON policy.tenant_id = run.tenant_id
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
@@ -55,11 +79,15 @@ _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s):
 
 
 def lock_run(ref: RunRef) -> tuple[LockedRun, RunFacts]:
-    """Lock the run and read the facts about it, then whether its lease is held. The row has the tenant's
-    `visitor_daily_usd` as well. Raises `NotFound` for a run of another tenant."""
-    row: Any = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
-    if row is None:
+    """Lock the run and read the facts about it, then whether its lease is held: one round trip. Raises `NotFound` for a
+    run of another tenant."""
+    runs = Read(_LOCK, [current_tenant_id(), ref.run_id], lambda rows: [LockedRun(*row) for row in rows])
+    # A worker whose lease expired may still run while another repeats its job: only the holder may act.
+    lease = [lease_held(ref.lease)] if ref.lease else []
+    read_together(runs, *lease)
+    if not runs.value:
         raise NotFound()
+    (row,) = runs.value
     day = rules.local_day(row.timezone, row.read_at)
     reached = [(period, date.fromisoformat(window)) for period, window in map(str.split, row.reached)]
     facts = RunFacts(
@@ -68,15 +96,14 @@ def lock_run(ref: RunRef) -> tuple[LockedRun, RunFacts]:
         phase=row.phase,
         status=row.status,
         halt_state=row.halt_state,
-        # A worker whose lease expired may still run while another repeats its job: only the holder may act.
-        lease_held=is_lease_held(ref.lease) if ref.lease else True,
+        lease_held=all(held.value for held in lease),
         pauses=frozenset(row.paused),
-        allow=None if row.allow is None else frozenset(row.allow),
-        deny=frozenset(row.deny),
-        limits=row.frozen_limits,
+        allow=None if row.allow is None else frozenset(json.loads(row.allow)),
+        deny=frozenset(json.loads(row.deny)),
+        limits=Limits.model_validate_json(row.limits),
         calls=row.calls,
-        tokens=row.input_tokens + row.output_tokens,
-        committed=row.cost_total + row.cost_reserved,
+        tokens=row.tokens,
+        committed=row.committed,
         seconds=(row.read_at - row.started_at).total_seconds(),
         now=row.read_at,
         approval=ref.approval,

@@ -5,7 +5,6 @@ for its current window. `SpendEntry` is the append-only ledger: a call's entries
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -31,7 +30,7 @@ from apps.guard.enums import (
     TerminalReason,
 )
 from apps.guard.rules import holder_of
-from apps.guard.schemas import ApprovedCalls, BudgetFacts, Limits, RunRef
+from apps.guard.schemas import ZERO, ApprovedCalls, BudgetFacts, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
@@ -219,18 +218,19 @@ class Budget(TenantModel):
 
     def in_window(self, window: date, visitor_limit: Decimal | None = None) -> BudgetFacts:
         """Return the budget as of this window, with nothing spent if it is not the one that has begun."""
-        facts = BudgetFacts(
+        begun = self.window_start == window
+        return BudgetFacts(
             budget_id=self.pk,
             holder=self.holder,
             ref=self.ref,
             window=window,
             period=self.period,
             limit=visitor_limit if self.limit_usd is None else self.limit_usd,
+            spent=self.spent if begun else ZERO,
+            reserved=self.reserved if begun else ZERO,
+            alerted=self.alerted if begun else 0,
             paused_in=self.paused_in,
         )
-        if self.window_start != window:
-            return facts
-        return replace(facts, spent=self.spent, reserved=self.reserved, alerted=self.alerted)
 
 
 class PlatformBudget(models.Model):

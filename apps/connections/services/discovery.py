@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apps.bus.queries import is_lease_held
+from apps.bus.queries import lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections.enums import ConnectionStatus
 from apps.connections.locks import lock_connection
@@ -28,7 +28,7 @@ def record_result(connection_id: UUID, lease: LeaseRef, result: Discovery) -> No
     """Store how the skill would sign in, and enqueue the card; in the transaction that settles the guarded call."""
     row = _lock_pending(connection_id)
     # A worker that was given up may still answer when the lease is another's.
-    if row is None or not is_lease_held(lease):
+    if row is None or not lease_held(lease).value:
         return
     row.auth_strategy, row.provider = result.auth_strategy.value, result.provider
     row.discovering = False

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.queries import is_lease_held
+from apps.bus.queries import lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections import credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus, FailureType, Script
@@ -139,7 +139,7 @@ class HealthCheck:
 def lock_leased(connection_id: UUID, lease: LeaseRef) -> Connection:
     """Lock and return the row. Raises `SilasError("lease_lost")` when the lease is no longer held."""
     row = lock_connection(connection_id)
-    if not is_lease_held(lease):
+    if not lease_held(lease).value:
         raise SilasError(ErrorCode.LEASE_LOST, gettext("Another process is checking this connection now."))
     return row
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.queries import is_lease_held
+from apps.bus.queries import lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections import credentials, pending_secrets, rules
 from apps.connections.enums import ConnectionStatus, FailureType, Purpose, SetupState
@@ -264,7 +264,7 @@ def _lock_leased(setup_id: UUID, lease: LeaseRef) -> SetupRun:
 
 
 def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
-    if setup.state not in _HELD or not is_lease_held(lease):
+    if setup.state not in _HELD or not lease_held(lease).value:
         raise SilasError(ErrorCode.LEASE_LOST, gettext("This process no longer holds the set-up."))
 
 

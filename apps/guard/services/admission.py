@@ -85,7 +85,7 @@ def admit_call(
     )
 
 
-def _check_brakes(row: GuardedRun, facts: RunFacts, intent: Intent, call: Call) -> Refused | None:
+def _check_brakes(row: LockedRun, facts: RunFacts, intent: Intent, call: Call) -> Refused | None:
     """R5 and R6."""
     if code := rules.check_running(facts):
         # This refusal is where the run notices the request, which completes the halt.
@@ -171,7 +171,7 @@ def _reserve(
     under_way = 0
     if tokens and facts.limits.tokens is not None:
         # A call that was given up keeps its reservation.
-        open_calls = ToolCall.objects.filter(run=row, state__in=(CallState.ADMITTED, CallState.UNCERTAIN))
+        open_calls = ToolCall.objects.filter(run_id=row.pk, state__in=(CallState.ADMITTED, CallState.UNCERTAIN))
         under_way = open_calls.aggregate(total=Sum("tokens_reserved"))["total"] or 0
     code = rules.check_run_limits(facts, estimate, tokens=under_way + tokens)
     if code is not None or estimate is None:
@@ -246,7 +246,7 @@ def _record_limits_reached(refusing: list[BudgetFacts]) -> None:
 
 
 def _over_budget(
-    row: GuardedRun,
+    row: LockedRun,
     facts: RunFacts,
     call: Call,
     code: RefusalCode,
@@ -283,13 +283,13 @@ def record_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decim
 
 
 def _record_refused_call(
-    row: GuardedRun, intent: Intent, call: Call, state: CallState, outcome: RefusalCode | CallOutcomeLabel
+    row: LockedRun, intent: Intent, call: Call, state: CallState, outcome: RefusalCode | CallOutcomeLabel
 ) -> None:
     """Record a call that was not admitted: a row and an audit entry. It counts towards no limit."""
     seq = row.seq + 1
     GuardedRun.objects.filter(pk=row.pk).update(seq=seq)
     ToolCall.objects.create(
-        run=row,
+        run_id=row.pk,
         seq=seq,
         effect_key=str(uuid4()),
         intent=intent,
