@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.e2e.axe import violations
 from tests.e2e.console import log_in
 from tests.factories.sessions import make_session, say
 
+Counts = tuple[int, list[list[str]]]
 SHOTS = os.environ.get("SILAS_SHOTS", "")
 # Counts what is played and shown, because a test can neither hear nor see it.
 COUNT = """
@@ -61,11 +63,20 @@ async def _conversation_of(deployment: Any, user: Any) -> ChatSession:
     return session
 
 
-async def _counts(*pages: Page) -> tuple[int, list[list[str]]]:
+async def _counts(*pages: Page) -> Counts:
     """How many notes were played, of which a ring has two, and what was shown, in all tabs."""
     rang = [int(await page.evaluate("window.rang")) for page in pages]
     shown = [one for page in pages for one in await page.evaluate("window.shown")]
     return sum(rang), shown
+
+
+async def _wait_until(page: Page, holds: Callable[[Counts], bool], *others: Page) -> None:
+    """Wait for the counts in all tabs, for half a minute."""
+    for _ in range(300):
+        if holds(await _counts(page, *others)):
+            return
+        await page.wait_for_timeout(100)
+    raise AssertionError(await _counts(page, *others))
 
 
 async def test_one_of_two_tabs_rings_and_shows(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
@@ -75,8 +86,7 @@ async def test_one_of_two_tabs_rings_and_shows(web: str, open_page: Any, deploym
     await second.goto(f"{web}/console/account/")
     await _press(second)
     await in_thread(say, session, "Are you there?")
-    while (await _counts(first, second))[0] == 0:
-        await first.wait_for_timeout(100)
+    await _wait_until(first, lambda counts: counts[0] > 0 and counts[1] != [], second)
     await first.wait_for_timeout(1500)
     rang, shown = await _counts(first, second)
     assert rang == 2
@@ -113,8 +123,7 @@ async def test_what_came_before_the_first_press_does_not_sound_at_it(
     await page.reload()
     await page.wait_for_selector("[data-line=open]")
     await in_thread(say, session, "Are you there?")
-    while not (await _counts(page))[1]:
-        await page.wait_for_timeout(100)
+    await _wait_until(page, lambda counts: bool(counts[1]))
     await page.wait_for_timeout(1000)
     assert (await _counts(page))[0] == 0
 
