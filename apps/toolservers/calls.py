@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
 from apps.toolservers import queries, rules, services
+from apps.toolservers.loading import load_client
 from apps.toolservers.schemas import Address, RemoteTool, Reply, ServerFailed
 from apps.toolservers.server_refresh import failure_message
 from kernel.errors import SilasError
-from kernel.first_imports import FIRST_IMPORTS
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
 
@@ -28,13 +28,11 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     failure before the server was called is effect-free and costs nothing; after that the estimate is charged, and an
     action counts as possibly done.
     """
-    with FIRST_IMPORTS:
-        from apps.toolservers import client  # brings the SDK: only who asks a server pays for it
-
+    client = load_client()
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
     _require_arguments(tool, ctx.args)
     try:
-        reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
+        reply: Reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
     except ServerFailed as failure:
         await in_scope(ctx.tenant_id, _record_failure, tool, failure)
         raise _call_failed(failure.code, failure_message(failure.code), asked=failure.asked) from None

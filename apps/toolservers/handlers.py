@@ -14,9 +14,9 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
 from apps.toolservers import queries, services
+from apps.toolservers.loading import load_client
 from apps.toolservers.schemas import Address, Descriptor, ServerFailed
 from kernel.errors import SilasError
-from kernel.first_imports import FIRST_IMPORTS
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
@@ -42,11 +42,10 @@ def _address(server_id: UUID) -> Address | str | None:
 
 async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
     """Return what the server lists, or the code of why it does not."""
-    with FIRST_IMPORTS:
-        from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
-
+    client = load_client()
     try:
-        return await list_tools(address)
+        listed: tuple[Descriptor, ...] = await client.list_tools(address)
+        return listed
     except ServerFailed as failure:
         return failure.code
     except Exception as error:  # noqa: BLE001 (owners are told of any fault in the answer)

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from apps.toolservers import queries, services
 from apps.toolservers.http_client import ADDRESS_ERRORS
+from apps.toolservers.loading import load_client
 from apps.toolservers.schemas import ServerFailed
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.first_imports import FIRST_IMPORTS
 from kernel.tenancy import tenant_scope
 
 _MESSAGES = ADDRESS_ERRORS | {
@@ -41,13 +41,10 @@ def failure_message(code: str) -> str:
 def refresh_server(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
     """List the server's tools and store what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")` 502
     with our own sentence when it cannot be asked."""
-    with FIRST_IMPORTS:
-        from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
-
     with tenant_scope(tenant_id):
         address = queries.address_of(server_id)
     try:
-        listed = asyncio.run(list_tools(address))
+        listed = asyncio.run(load_client().list_tools(address))
     except ServerFailed as failure:
         with tenant_scope(tenant_id):
             services.record_failure(server_id, failure.code, actor=actor)
