@@ -25,7 +25,9 @@ _REFUSALS: dict[int, Any] = {
     403: OpenApiResponse(description="`forbidden_role`: not an owner"),
     404: OpenApiResponse(description="`not_found`: unknown or foreign"),
 }
-_SETTLED = {409: OpenApiResponse(description="`gap_settled`: already answered or dismissed")}
+_DRAFTED = "`draft_changed`: a draft's card opened at the same time; read the topic again"
+_MEANWHILE = {409: OpenApiResponse(description=_DRAFTED)}
+_SETTLED = {409: OpenApiResponse(description=f"`gap_settled`: already answered or dismissed; {_DRAFTED}")}
 
 
 class GapTopicAnswer(serializers.Serializer[Any]):
@@ -133,7 +135,10 @@ class GapDismissal(_Change):
     """Put a topic aside; a waiting request for approval is withdrawn."""
 
     @extend_schema(
-        operation_id="gap_dismiss", tags=["knowledge"], request=None, responses={200: GapTopicAnswer, **_REFUSALS}
+        operation_id="gap_dismiss",
+        tags=["knowledge"],
+        request=None,
+        responses={200: GapTopicAnswer, **_MEANWHILE, **_REFUSALS},
     )
     def post(self, request: Request, topic_id: UUID) -> Response:
         return self._changed(lambda: gaps.dismiss_topic(topic_id, actor=self.caller.actor))
@@ -143,7 +148,10 @@ class GapReopening(_Change):
     """Open an answered or dismissed topic again."""
 
     @extend_schema(
-        operation_id="gap_reopen", tags=["knowledge"], request=None, responses={200: GapTopicAnswer, **_REFUSALS}
+        operation_id="gap_reopen",
+        tags=["knowledge"],
+        request=None,
+        responses={200: GapTopicAnswer, **_MEANWHILE, **_REFUSALS},
     )
     def post(self, request: Request, topic_id: UUID) -> Response:
         return self._changed(lambda: gaps.reopen_topic(topic_id, actor=self.caller.actor))
@@ -156,7 +164,7 @@ class GapMerge(_Change):
         operation_id="gap_merge",
         tags=["knowledge"],
         request=GapMergeRequest,
-        responses={200: GapTopicAnswer, 400: OpenApiResponse(description="`invalid`"), **_REFUSALS},
+        responses={200: GapTopicAnswer, 400: OpenApiResponse(description="`invalid`"), **_MEANWHILE, **_REFUSALS},
     )
     def post(self, request: Request, topic_id: UUID) -> Response:
         fields = validated(GapMergeRequest, request.data)

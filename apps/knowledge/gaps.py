@@ -21,6 +21,7 @@ from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.locks import lock_open_cards
 from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.queries import latest_card_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
@@ -207,8 +208,11 @@ def _make_room() -> None:
     surplus = list(old[MAX_QUESTIONS : MAX_QUESTIONS + 1000])
     if surplus:
         delete_questions(Q(pk__in=surplus))
-    rare = GapTopic.objects.exclude(status=GapStatus.DRAFTED).order_by("-visitors", "-last_at", "pk")
-    GapTopic.objects.filter(pk__in=list(rare.values_list("pk", flat=True)[MAX_TOPICS:])).delete()
+    undrafted = ~Q(status=GapStatus.DRAFTED)
+    rare = GapTopic.objects.filter(undrafted).order_by("-visitors", "-last_at", "pk")
+    # Chosen again under the locks: a draft's card may have opened since.
+    locked = _lock_topics(Q(pk__in=list(rare.values_list("pk", flat=True)[MAX_TOPICS:])) & undrafted)
+    GapTopic.objects.filter(pk__in=[topic.pk for topic in locked]).delete()
 
 
 # What members do
@@ -247,7 +251,7 @@ def similar_topics(topic: GapTopic, *, most: int = 5) -> list[GapTopic]:
 def propose_answer(topic_id: UUID, *, title: str, text: str, collection_id: UUID, actor: str) -> GapTopic:
     """Write an answer and ask for its approval; it is published when its card is approved. Replaces an earlier draft.
 
-    Raises `NotFound`, `SilasError`: gap_settled 409, nothing_in_it, too_large 422.
+    Raises `NotFound`, `SilasError`: draft_changed, gap_settled 409, nothing_in_it, too_large 422.
     """
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text).strip()
     if not title or not text:
@@ -259,9 +263,7 @@ def propose_answer(topic_id: UUID, *, title: str, text: str, collection_id: UUID
     collection = DocumentCollection.objects.filter(pk=collection_id).first()
     if collection is None:
         raise NotFound()
-    # Before the topic is locked: who decides a card locks the card first.
-    withdraw_cards_about(SUBJECT, topic_id, reason=Withdrawal.STAFF, actor=actor)
-    topic = _lock_topic(topic_id)
+    topic = _withdraw_draft(topic_id, actor=actor)
     if topic.status not in (GapStatus.OPEN, GapStatus.DRAFTED):
         raise SilasError(ErrorCode.GAP_SETTLED)
     topic.title, topic.answer, topic.collection = title, text, collection
@@ -272,23 +274,27 @@ def propose_answer(topic_id: UUID, *, title: str, text: str, collection_id: UUID
 
 
 def dismiss_topic(topic_id: UUID, *, actor: str) -> GapTopic:
-    """Put a topic aside: it stays so, however often it is asked about. Safe to repeat."""
+    """Put a topic aside: it stays so, however often it is asked about. Safe to repeat. Raises `NotFound`,
+    `SilasError("draft_changed")` 409."""
     return _settle(topic_id, GapStatus.DISMISSED, "dismiss", actor)
 
 
 def reopen_topic(topic_id: UUID, *, actor: str) -> GapTopic:
-    """Open an answered or dismissed topic again; a draft's card is withdrawn. Safe to repeat."""
+    """Open an answered or dismissed topic again; a draft's card is withdrawn. Safe to repeat. Raises `NotFound`,
+    `SilasError("draft_changed")` 409."""
     return _settle(topic_id, GapStatus.OPEN, "reopen", actor)
 
 
 def merge_topics(topic_id: UUID, *, into_id: UUID, actor: str) -> GapTopic:
-    """Move a topic's questions into another one and delete it. Raises `NotFound`."""
+    """Move a topic's questions into another one and delete it; its draft's card is withdrawn. Raises `NotFound`,
+    `SilasError("draft_changed")` 409."""
     if topic_id == into_id:
         raise NotFound()
     withdraw_cards_about(SUBJECT, topic_id, reason=Withdrawal.REPLACED, actor=actor)
     rows = {row.pk: row for row in _lock_topics(Q(pk__in=[topic_id, into_id]))}
     if len(rows) != 2:
         raise NotFound()
+    _require_no_card(topic_id)
     topic, into = rows[topic_id], rows[into_id]
     GapQuestion.objects.filter(topic=topic).update(topic=into)
     topic.delete()
@@ -326,13 +332,29 @@ def end_draft(card: Card) -> None:
 
 
 def _settle(topic_id: UUID, status: GapStatus, verb: str, actor: str) -> GapTopic:
-    withdraw_cards_about(SUBJECT, topic_id, reason=Withdrawal.STAFF, actor=actor)
-    topic = _lock_topic(topic_id)
+    topic = _withdraw_draft(topic_id, actor=actor)
     if topic.status != status:
         topic.status = status
         topic.save(update_fields=["status"])
         _audit(topic, verb, actor)
     return topic
+
+
+def _withdraw_draft(topic_id: UUID, *, actor: str) -> GapTopic:
+    """Withdraw the card of the topic's draft, and return the topic, locked and without a card."""
+    # Before the topic is locked: who decides a card locks the card first.
+    withdraw_cards_about(SUBJECT, topic_id, reason=Withdrawal.STAFF, actor=actor)
+    topic = _lock_topic(topic_id)
+    _require_no_card(topic_id)
+    return topic
+
+
+def _require_no_card(topic_id: UUID) -> None:
+    """Refuse to change the locked topic when a draft's card opened while the lock was awaited: it would be left without
+    its topic, or beside another one."""
+    card = latest_card_about(SUBJECT, topic_id)
+    if card is not None and card.is_open:
+        raise SilasError(ErrorCode.DRAFT_CHANGED)
 
 
 def _reopen_draft(topic: GapTopic) -> None:

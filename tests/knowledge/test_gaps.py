@@ -433,6 +433,46 @@ def test_topic_is_not_merged_into_itself_or_a_foreign_one(tenant: Any, other_ten
     assert state_of(tenant, topic).visitors == 1
 
 
+CHANGES: dict[str, Callable[[GapTopic, GapTopic, Collection], Any]] = {
+    "merge": lambda topic, other, collection: gaps.merge_topics(topic.pk, into_id=other.pk, actor="user:2"),
+    "dismiss": lambda topic, other, collection: gaps.dismiss_topic(topic.pk, actor="user:2"),
+    "reopen": lambda topic, other, collection: gaps.reopen_topic(topic.pk, actor="user:2"),
+    "draft": lambda topic, other, collection: gaps.propose_answer(
+        topic.pk, title="Another", text="Another answer.", collection_id=collection.pk, actor="user:2"
+    ),
+    "make room": lambda topic, other, collection: gaps._make_room(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_card_that_opens_while_its_topic_is_changed_keeps_its_topic(
+    tenant: Any, topic: GapTopic, collection: Collection, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    ask(tenant, DOGS)
+    other = next(each for each in topics(tenant) if each.question == DOGS)
+    monkeypatch.setattr(gaps, "MAX_TOPICS", 0)
+
+    def draft(meet: Callable[[], None]) -> GapTopic:
+        with tenant_scope(tenant):
+            drafted = gaps.propose_answer(
+                topic.pk, title="Bikes", text="Bikes travel free.", collection_id=collection.pk, actor="user:1"
+            )
+            meet()
+            return drafted
+
+    def alter() -> None:
+        with tenant_scope(tenant):
+            CHANGES[change](topic, other, collection)
+
+    drafted, refused = interrupted(draft, alter)
+    assert isinstance(drafted, GapTopic)
+    assert state_of(tenant, topic).card_id == drafted.card_id
+    assert state_of(tenant, topic).status == GapStatus.DRAFTED
+    with tenant_scope(tenant):
+        assert [card.pk for card in Card.objects.filter(status=CardStatus.OPEN)] == [drafted.card_id]
+    assert refused is None if change == "make room" else getattr(refused, "code", "") == "draft_changed"
+
+
 def test_every_decision_is_in_the_audit_log(tenant: Any, owner: Any, topic: GapTopic, collection: Collection) -> None:
     decide(tenant, propose(tenant, topic, collection), owner, gaps.PUBLISH)
     with tenant_scope(tenant):
