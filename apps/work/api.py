@@ -48,6 +48,9 @@ _MISSING: dict[int, Any] = {404: OpenApiResponse(description="`not_found`: unkno
 
 class WorkItemsRequest(PageRequest):
     status = serializers.ChoiceField(choices=WorkItemStatus.choices, required=False)
+    reason = serializers.ChoiceField(
+        choices=[choice for choice in WorkReason.choices if choice[0]], required=False, help_text="Why it stopped"
+    )
     type = serializers.ChoiceField(choices=WorkItemType.choices, required=False)
     deployment = serializers.UUIDField(required=False)
     session = serializers.UUIDField(required=False, help_text="The conversation that it came from")
@@ -166,7 +169,7 @@ class WorkItems(MembersView):
         """List tasks, projects and goals, newest first. The tasks of a project are listed by `parent`."""
         values = validated(WorkItemsRequest, request.query_params)
         before, limit = values.pop("before"), values.pop("limit")
-        for name, enum in (("status", WorkItemStatus), ("type", WorkItemType)):
+        for name, enum in (("status", WorkItemStatus), ("reason", WorkReason), ("type", WorkItemType)):
             if name in values:
                 values[name] = enum(values[name])
         with tenant_scope(self.caller.tenant_id):

@@ -55,7 +55,7 @@ _GOAL_PLAN = """
 
 def work_items(*, session_id: UUID | None = None) -> QuerySet[WorkItem]:
     """Work items, newest first; optionally of one conversation."""
-    items: QuerySet[WorkItem] = WorkItem.objects.select_related("deployment").order_by("-created_at")
+    items: QuerySet[WorkItem] = WorkItem.objects.select_related("deployment", "parent").order_by("-created_at")
     return items.filter(session_id=session_id) if session_id else items
 
 
@@ -265,7 +265,7 @@ def _spec(plan: str) -> WorkItemSpec:
 
 def tasks_and_projects(limit: int) -> QuerySet[WorkItem]:
     """Top-level tasks and projects, newest first: no task of a project, no undo that was only offered."""
-    items: QuerySet[WorkItem] = WorkItem.objects.filter(_is_task_or_project()).select_related("deployment")
+    items: QuerySet[WorkItem] = WorkItem.objects.filter(_is_task_or_project()).select_related("deployment", "parent")
     return items.order_by("-created_at")[:limit]
 
 
@@ -291,6 +291,7 @@ class WorkFilter:
     that was only offered, no goal that is not in use."""
 
     status: WorkItemStatus | None = None
+    reason: WorkReason | None = None
     type: WorkItemType | None = None
     deployment: UUID | None = None
     session: UUID | None = None
@@ -299,6 +300,7 @@ class WorkFilter:
     def condition(self) -> Q:
         chosen = {
             "status": self.status,
+            "reason": self.reason,
             "type": self.type,
             "deployment_id": self.deployment,
             "session_id": self.session,
@@ -322,7 +324,9 @@ def attempts_of(item: WorkItem) -> list[Attempt]:
 
 def cycles_of(goal: WorkItem, limit: int) -> QuerySet[GoalCycle]:
     """The newest cycles of a goal, each with the repair that it started."""
-    cycles: QuerySet[GoalCycle] = GoalCycle.objects.filter(goal=goal).select_related("spawned").order_by("-due_at")
+    cycles: QuerySet[GoalCycle] = (
+        GoalCycle.objects.filter(goal=goal).select_related("spawned__parent").order_by("-due_at")
+    )
     return cycles[:limit]
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.approvals.models import Card
 from apps.console.templatetags.console import status_in_words
 from apps.work import queries
 from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from llm.calls import call_block
+from tests.factories.approvals import expire_cards
+from tests.factories.batches import carry_out, undoable_desk
 from tests.factories.console import browser
 from tests.factories.work import Desk, make_desk, note
 
@@ -29,6 +34,18 @@ PROJECT = f"---\nid: p\ntype: project\ntitle: P\ntasks: [one, two]\n---\nDo all.
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path) -> Desk:
     return make_desk(tenant, tmp_path)
+
+
+def expire(desk: Desk, **which: Any) -> WorkItem:
+    """Let the time run out in which the item could be approved."""
+    with tenant_scope(desk.tenant):
+        end = max(Card.objects.values_list("expires_at", flat=True))
+    with time_machine.travel(end + timedelta(seconds=1)):
+        expire_cards(desk.tenant)
+    with tenant_scope(desk.tenant):
+        item = WorkItem.objects.get(**which)
+    assert item.reason == "approval_expired"
+    return item
 
 
 def page(user: Any, item: WorkItem | None = None) -> str:
@@ -156,6 +173,30 @@ def test_list_asks_no_more_for_more_items(desk: Desk, owner: Any) -> None:
             page(owner)
         counts.append(len(asked))
     assert len(set(counts[1:])) == 1
+
+
+def test_request_that_was_not_decided_in_time_is_expired_and_not_blocked(desk: Desk, owner: Any) -> None:
+    item = expire(desk, pk=desk.waiting().pk)
+    expired = '<span class="state expired">expired</span>'
+    assert expired in page(owner)
+    assert expired in page(owner, item)
+    assert ">blocked<" not in page(owner)
+    found = browser(owner).get(reverse("console-palette"), {"q": "Change H-1"}).content.decode()
+    assert "expired" in found
+    assert "blocked" not in found
+    listed = browser(owner).get("/api/v1/work-items", {"reason": "approval_expired"}).json()["work_items"]
+    assert [line["id"] for line in listed] == [str(item.pk)]
+    assert browser(owner).get("/api/v1/work-items", {"reason": "halted"}).json()["work_items"] == []
+
+
+def test_offer_to_undo_that_lapsed_is_expired_and_not_blocked(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = undoable_desk(tenant, tmp_path)
+    item = desk.approved(approver)
+    carry_out(desk)
+    offer = expire(desk, follow_up_of=item.pk)
+    assert '<span class="state expired">expired</span>' in page(approver, offer)
+    assert "Undo: Change H-1" not in page(approver)
+    assert "blocked" not in browser(approver).get(reverse("console-palette"), {"q": "Undo"}).content.decode()
 
 
 @pytest.mark.parametrize(

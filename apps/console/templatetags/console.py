@@ -27,7 +27,7 @@ from apps.console.pages.review import presenter
 from apps.console.script_texts import script_texts
 from apps.sessions.markdown import render_for_staff
 from apps.tenants.models import User
-from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from kernel.clock import now
 from kernel.stored_texts import show_stored
@@ -195,11 +195,20 @@ _GOAL_STATUS = {
 
 
 @register.filter
+def work_state(item: WorkItem) -> SafeString:
+    """The status of a work item as a mark in its colour."""
+    status = "expired" if item.reason == WorkReason.EXPIRED else item.status
+    return format_html('<span class="state {}">{}</span>', status, status_in_words(item))
+
+
 def status_in_words(item: WorkItem) -> str:
     """The status of a work item; pending items say what they wait for.
 
-    A goal with failed checks continues, so it reads as not met yet.
+    A goal with failed checks continues, so it reads as not met yet. What was not decided in time, such as an offer to
+    undo, was blocked by nothing and reads as expired.
     """
+    if item.reason == WorkReason.EXPIRED:
+        return pgettext("work", "expired")
     if item.type == WorkItemType.GOAL and item.status == WorkItemStatus.PENDING and item.due_at is None:
         return pgettext("a goal", "active")
     if item.type == WorkItemType.GOAL and item.status in _GOAL_STATUS:

@@ -22,6 +22,7 @@ from apps.autonomy.models import AutonomousSession
 from apps.console.labels import inline_label
 from apps.console.names import address_of, parse_reference
 from apps.console.pages.review.presenter import decline_reason
+from apps.console.templatetags.console import status_in_words
 from apps.guard.models import GuardedRun
 from apps.sessions.models import ChatSession
 from apps.work.models import VerificationRun, WorkItem
@@ -90,7 +91,7 @@ def _decision(card: Card) -> Iterator[Evidence]:
 
 
 def _of_work(item_id: UUID) -> Iterator[Evidence]:
-    item = WorkItem.objects.filter(pk=item_id).first()
+    item = WorkItem.objects.select_related("parent").filter(pk=item_id).first()
     if item is None:
         return
     card = Card.objects.filter(subject_kind="work_item", subject_id=item.pk).order_by("-created_at").first()
@@ -99,7 +100,7 @@ def _of_work(item_id: UUID) -> Iterator[Evidence]:
     address = reverse("console-work-item", args=[item.pk])
     checked = VerificationRun.objects.filter(attempt__work_item=item).order_by("-ran_at").first()
     if checked is None:
-        yield Evidence(_("Work"), f"{item.title} ({inline_label(item.get_status_display())})", address)
+        yield Evidence(_("Work"), f"{item.title} ({status_in_words(item)})", address)
         return
     passed = sum(bool(result.get("passed")) for result in checked.results)
     text = ngettext(

@@ -21,6 +21,7 @@ from apps.console.labels import inline_label
 from apps.console.members import Member
 from apps.console.navigation import pages_for, parts_for
 from apps.console.pages.saved_views.addresses import address_of
+from apps.console.templatetags.console import status_in_words
 from apps.gates.models import Gate
 from apps.inbox import saved_views
 from apps.sessions import pseudonyms
@@ -121,8 +122,8 @@ def _conversations(words: str) -> list[Hit]:
 
 
 def _work(words: str) -> list[Hit]:
-    rows = WorkItem.objects.filter(_contains_all(words, "title")).order_by("-created_at")
-    return _hits(rows, lambda item: (item.title, "console-work-item", inline_label(item.get_status_display())))
+    rows = WorkItem.objects.filter(_contains_all(words, "title")).select_related("parent").order_by("-created_at")
+    return _hits(rows, lambda item: (item.title, "console-work-item", status_in_words(item)))
 
 
 def _automations(words: str) -> list[Hit]:

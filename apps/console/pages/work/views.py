@@ -38,7 +38,7 @@ _REQUESTERS = {
 @staff_view()
 def work(request: StaffRequest) -> HttpResponseBase:
     """Show goals, work in progress and finished work; the tasks of a project are on its own page."""
-    items = list(queries.tasks_and_projects(SHOWN + 1).select_related("parent"))
+    items = list(queries.tasks_and_projects(SHOWN + 1))
     shown = items[:SHOWN]
     return page(
         request,
