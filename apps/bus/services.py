@@ -30,14 +30,16 @@ from kernel import fault_points, tracing
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.taint import Taint
-from kernel.tenancy import INSTALLATION, current_tenant_id, for_each_row
+from kernel.tenancy import INSTALLATION, ModelRows, Read, current_tenant_id, for_each_row, read_together
+from kernel.tenancy.reads import Rows
 
 _log = logging.getLogger(__name__)
-_LEASE = """
-    SELECT message.*, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
+_MESSAGES = ModelRows(QueueMessage, "message")
+_LEASE = f"""
+    SELECT {_MESSAGES.columns}, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
         AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id) AS processed
     FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message
-"""
+"""  # noqa: S608  (our own column names)
 _COLUMNS = (
     *("id", "tenant_id", "queue", "kind", "message_id", "trace_id", "scope_id", "content", "sender", "taint"),
     *("task_id", "parent_task_id", "urgency", "error_code", "retryable", "origin_agent", "attempt_number"),
@@ -206,22 +208,30 @@ def record_step(event: AuditEvent, message: QueueMessage) -> None:
 
 
 def lease(
-    queue: str, *, consumer: str, scope_id: UUID | str, names: Sequence[str] = (), seconds: float = 300
+    queue: str,
+    *,
+    consumer: str,
+    scope_id: UUID | str,
+    names: Sequence[str] = (),
+    seconds: float = 300,
+    along: Sequence[Read[Any]] = (),
 ) -> Lease | None:
     """Lease the oldest message of a scope; None when it may not be delivered.
 
     At most one message of a scope is leased at a time, and order inside a scope is kept: while the oldest is leased or
     waits for its next attempt, the others wait behind it. `Lease.processed`: an effect is already marked under one of
-    `names`.
+    `names`. `along`: reads that are sent with it.
     """
     scope = [current_tenant_id(), Queue(queue).value, str(scope_id)]
     values = [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS]
-    message: Any = next(iter(QueueMessage.objects.raw(_LEASE, values)), None)  # has `processed` beside its columns
-    if message is None:
+    leased = Read(_LEASE, values, list)
+    read_together(leased, *along)
+    if not leased.value:
         return None
+    (message,) = _MESSAGES.models(leased.value)
     fault_points.reach("bus.leased")
     telemetry.taken(message)
-    return Lease(message, message.fence, processed=message.processed)
+    return Lease(message, message.fence, processed=leased.value[0][-1])
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
@@ -233,14 +243,19 @@ def heartbeat(lease: Lease, seconds: float = 120) -> None:
 def ack(lease: Lease) -> bool:
     """Finish the message; returns whether others of its scope are unfinished. Raises `LeaseLost` for a former holder,
     which rolls the caller's transaction back."""
-    message = lease.message
-    with connection.cursor() as cursor:
-        cursor.execute(_ACK, [current_tenant_id(), message.pk, lease.fence])
-        held = cursor.fetchone()
-    if held is None:
-        raise LeaseLost
-    telemetry.done(message, lease.held_for)
-    return bool(held[0])
+    return ack_with(lease).value
+
+
+def ack_with(lease: Lease) -> Read[bool]:
+    """`ack` as a statement that can be sent together with others."""
+
+    def ended(rows: Rows) -> bool:
+        if not rows:
+            raise LeaseLost
+        telemetry.done(lease.message, lease.held_for)
+        return bool(rows[0][0])
+
+    return Read(_ACK, [current_tenant_id(), lease.message.pk, lease.fence], ended)
 
 
 def nack(lease: Lease, *, reason: str) -> None:

@@ -6,7 +6,6 @@ customer writes next as usual, and the card shows that message to those who deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID
 
@@ -15,11 +14,10 @@ from apps.approvals.cards import questions
 from apps.approvals.cards.lifecycle import require_approver
 from apps.approvals.models import CardQuestion
 from apps.inbox.handoff import append_reply, require_answering, writable
-from apps.inbox.reading import PUT_IN
 from apps.inbox.staff import Staff, member_of
-from apps.sessions.enums import Owner, Sender
+from apps.sessions.enums import Owner
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.models import ChatSession
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 
@@ -52,10 +50,3 @@ def _lock_conversation(session_id: UUID | None) -> ChatSession:
     except NotFound:
         pass
     raise SilasError(ErrorCode.CARD_TAKES_NO_QUESTION)
-
-
-def end_waits(session: ChatSession, entries: Iterable[ChronicleEntry]) -> None:
-    """End what waits for the customer when they write, choose or send a file."""
-    answer = next((entry for entry in entries if entry.sender == Sender.VISITOR and entry.kind in PUT_IN), None)
-    if answer is not None:
-        questions.end_waits(session.pk, answer_seq=answer.seq)

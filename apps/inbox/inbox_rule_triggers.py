@@ -6,7 +6,7 @@ One job (`Kind.INBOX_RULES`) is enqueued for each thing that happened, and one, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
@@ -20,19 +20,24 @@ from apps.inbox.models import DeskState, InboxRule
 from apps.inbox.staff import RuleClient, Staff
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
-from kernel.tenancy import built_once
+from kernel.tenancy import Read, built_once
+from kernel.tenancy.reads import Rows
 
 # So many conversations that wait already get a rule that is activated.
 WAITING_ALREADY = 500
 
 
-def enqueue_for_entries(session: ChatSession, entries: Iterable[ChronicleEntry]) -> None:
-    """Enqueue what the visitor's new messages trigger."""
+def active_triggers() -> Read[dict[str, list[int]]]:
+    """The triggers that active rules have, with their minutes."""
+    return _active_rules.columns().parsed(_minutes_by_trigger)
+
+
+def enqueue_for_entries(
+    session: ChatSession, entries: Iterable[ChronicleEntry], active: Mapping[str, Collection[int]]
+) -> None:
+    """Enqueue what the visitor's new messages trigger; `active` is the value of `active_triggers`."""
     said = [entry for entry in entries if entry.sender == Sender.VISITOR and entry.kind == EntryKind.MESSAGE]
-    if not said or session.is_test:
-        return
-    active = _active()
-    for entry in said:
+    for entry in () if session.is_test else said:
         triggers = [RuleTrigger.MESSAGE] if RuleTrigger.MESSAGE in active else []
         if RuleTrigger.OPENED in active and not _wrote_before(entry):
             triggers.insert(0, RuleTrigger.OPENED)
@@ -46,7 +51,7 @@ def enqueue_for_entries(session: ChatSession, entries: Iterable[ChronicleEntry])
 
 def enqueue_for_handover(session: ChatSession) -> None:
     """Enqueue what a conversation triggers that waits for a person from now on, or for another team."""
-    active = _active()
+    active = active_triggers().value
     if RuleTrigger.HANDED_OVER in active:
         _enqueue(session.pk, RuleTrigger.HANDED_OVER)
     if session.wanted_person_at is not None:
@@ -69,10 +74,9 @@ def enqueue_for_waiting(minutes: int) -> None:
             _enqueue_waits(session_id, [minutes], since=since)
 
 
-def _active() -> dict[str, list[int]]:
-    """The triggers that active rules have, with their minutes."""
+def _minutes_by_trigger(rows: Rows) -> dict[str, list[int]]:
     active: dict[str, list[int]] = {}
-    for trigger, minutes in _active_rules.columns().value:
+    for trigger, minutes in rows:
         active.setdefault(trigger, []).append(minutes)
     return active
 

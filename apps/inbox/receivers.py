@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from apps.approvals.cards import questions
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
 from apps.inbox import (
     assignment,
-    card_questions,
     inbox_rule_runs,
     inbox_rule_triggers,
     reading,
@@ -19,11 +19,14 @@ from apps.inbox import (
 )
 from apps.inbox.enums import SlaEvent
 from apps.inbox.models import Mention, Note
+from apps.inbox.reading import PUT_IN
 from apps.inbox.sla_clocks import Moment
+from apps.sessions.enums import Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.registry import register_availability, register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
 from apps.sessions.signals import conversations_forgotten, entries_appended, person_wanted
+from kernel.tenancy import read_together
 
 register_job(Kind.DESK_ROUTING, assignment.deliver)
 register_job(Kind.INBOX_RULES, inbox_rule_runs.deliver)
@@ -51,6 +54,11 @@ def _route(session: ChatSession) -> None:
 
 @entries_appended.connect
 def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
-    inbox_rule_triggers.enqueue_for_entries(session, entries)
-    card_questions.end_waits(session, entries)
+    written = next((entry for entry in entries if entry.sender == Sender.VISITOR and entry.kind in PUT_IN), None)
+    if written is not None:
+        active = inbox_rule_triggers.active_triggers()
+        waiting = questions.waiting_for(session.pk, answer_seq=written.seq)
+        read_together(active, waiting)
+        inbox_rule_triggers.enqueue_for_entries(session, entries, active.value)
+        questions.end_waits(waiting.value, answer_seq=written.seq)
     sla_tracking.note_entries(session, entries)

@@ -3,26 +3,31 @@ message, and the audit head last."""
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from apps.sessions.models import ChatSession
 from kernel.errors import NotFound
-from kernel.tenancy import built_once
+from kernel.tenancy import Read, built_once, read_together
 from kernel.tenancy.scope import current_scope
 
 
-def lock_session(session_id: UUID) -> ChatSession:
+def lock_session(session_id: UUID, *along: Read[Any]) -> ChatSession:
     """The session, locked until commit; in one scope always the same object, so that everybody who
-    appends there counts on from the same `seq`. Raises `NotFound` for an unknown or foreign id."""
+    appends there counts on from the same `seq`. `along` is sent with the lock and runs once it is held. Raises
+    `NotFound` for an unknown or foreign id."""
     # A second read would be another object with an older `seq`, and two entries would get one number.
     locked = current_scope().locked
     if session_id not in locked:
-        found = _locked.rows(session_id).value
-        if not found:
+        found = _locked.rows(session_id)
+        read_together(found, *along)
+        if not found.value:
             raise NotFound()
-        locked[session_id] = found[0]
+        locked[session_id] = found.value[0]
+    elif along:
+        read_together(*along)
     session: ChatSession = locked[session_id]
     return session
 

@@ -79,7 +79,15 @@ def work_completed(session_id: UUID, *, after: int, until: int) -> bool:
 
 def session_by_id(session_id: UUID) -> ChatSession:
     """Raises `NotFound` for an unknown or foreign id."""
-    found = _session.rows(session_id).value
+    return session_with(session_id).value
+
+
+def session_with(session_id: UUID) -> Read[ChatSession]:
+    """`session_by_id` as a statement that can be sent together with others."""
+    return _session.rows(session_id).parsed(_known)
+
+
+def _known(found: list[ChatSession]) -> ChatSession:
     if not found:
         raise NotFound()
     return found[0]

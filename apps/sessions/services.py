@@ -38,7 +38,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
-from kernel.tenancy import built_once, read_together, tenant_scope
+from kernel.tenancy import built_once, tenant_scope
 from kernel.tracing import SpanName
 
 RETRY_AFTER_SECONDS = 5
@@ -138,12 +138,11 @@ def accept_message(
     is sent all of it, so its length is limited. `signed`: what a signature on it came to (`signing`).
     `proactive_message`: what the visitor answers; it is recorded before their message, once in a conversation.
     """
-    session = lock_session(session_id)
     bounds = bounds or Bounds(**settings.VISITOR_LIMITS)
-    waiting = backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
+    waiting = backlog(Queue.PROXY, session_id, most=bounds.tenant_pending_turns)
     # Under the conversation's lock: of two copies of one message the second finds the first.
     earlier = _seqs_of.columns(session_id, client_id)
-    read_together(waiting, *([earlier] if client_id else []))
+    session = lock_session(session_id, waiting, *([earlier] if client_id else []))
     # Before the limits: a message that was stored is acknowledged, however many wait by now.
     for (seq,) in earlier.rows or ():
         return Accepted(seq, repeated=True)

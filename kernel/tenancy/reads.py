@@ -17,6 +17,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.query import get_related_populators
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils.functional import cached_property
 
 from kernel.tenancy.scope import building_scope, current_scope, pipeline
@@ -141,6 +142,31 @@ def built_once(build: Callable[..., QuerySet[M, Any]]) -> BuiltOnce[M]:
     with columns, and what else it names must be the same for every call (a time or an id that is not is refused).
     """
     return BuiltOnce(build)
+
+
+class ModelRows(Generic[M]):
+    """How rows of a statement of our own become models. It selects `columns` first, in this order; what it selects
+    after them is left out."""
+
+    def __init__(self, model: type[M], table: str) -> None:
+        self._model = model
+        fields = model._meta.concrete_fields
+        self._names = [field.attname for field in fields]
+        self.columns = ", ".join(f"{table}.{field.column}" for field in fields)
+        self._columns = [field.get_col(table) for field in fields]
+
+    @cached_property
+    def _compiler(self) -> SQLCompiler:
+        return QuerySet(self._model).query.get_compiler(connection=connection)
+
+    @cached_property
+    def _converters(self) -> Any:
+        return self._compiler.get_converters(self._columns)
+
+    def models(self, found: Rows) -> list[M]:
+        rows = self._compiler.apply_converters(found, self._converters)
+        width = len(self._names)
+        return [self._model.from_db(DEFAULT_DB_ALIAS, self._names, values[:width]) for values in rows]
 
 
 def read_together(*reads: Read[Any]) -> None:

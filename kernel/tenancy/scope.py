@@ -19,7 +19,7 @@ from uuid import UUID
 
 import psycopg
 from django.db import OperationalError, connection, transaction
-from psycopg.pq import ConnStatus
+from psycopg.pq import ConnStatus, PipelineStatus
 from psycopg.rows import TupleRow
 
 from kernel.error_codes import ErrorCode
@@ -301,9 +301,15 @@ def _flush(scope: Scope) -> None:
 
 @contextmanager
 def pipeline() -> Iterator[None]:
-    """Send the statements of the block in one round trip, as far as it does not wait for their rows."""
+    """Send the statements of the block in one round trip, as far as it does not wait for their rows; inside another
+    such block with that one's."""
     connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.pipeline():
+    line = connection.connection
+    # The driver would wait for all that was sent before at the beginning and at the end of an inner pipeline.
+    if line.pgconn.pipeline_status != PipelineStatus.OFF:
+        yield
+        return
+    with connection.wrap_database_errors, line.pipeline():
         yield
 
 

@@ -9,6 +9,7 @@ card, conversation, question.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
-from kernel.tenancy import built_once
+from kernel.tenancy import Read, built_once
 
 LONGEST_WAIT = timedelta(days=1)
 # So many questions may be asked about one card: it does not stay open for ever.
@@ -72,10 +73,15 @@ def park_card(
     return question
 
 
-def end_waits(session_id: UUID, *, answer_seq: int) -> None:
-    """The customer wrote entry `answer_seq`: what waited for it in this locked conversation waits no longer."""
+def waiting_for(session_id: UUID, *, answer_seq: int) -> Read[list[CardQuestion]]:
+    """The questions of this locked conversation that entry `answer_seq` answers."""
+    return _waiting.rows(session_id, answer_seq)
+
+
+def end_waits(waiting: Iterable[CardQuestion], *, answer_seq: int) -> None:
+    """The customer wrote entry `answer_seq`: what was `waiting_for` it waits no longer."""
     # No card is locked here: the customer's message must not wait for a person who is deciding it.
-    for question in _waiting.rows(session_id, answer_seq).value:
+    for question in waiting:
         ended = CardQuestion.objects.filter(pk=question.pk, ended_at=None)
         if ended.update(ended_at=now(), answer_seq=answer_seq):
             if question.waits_until > now():

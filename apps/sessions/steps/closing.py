@@ -49,9 +49,10 @@ def still_ours(state: TurnState) -> bool:
     word: what its gates let in or kept out of the message stays so."""
     # The locked row is another object; without this its deployment would be read once more.
     deployment = state.session.deployment
-    state.session = lock_session(state.session.pk)
+    ended = bus.ack_with(state.lease)
+    state.session = lock_session(state.session.pk, ended)
     state.session.deployment = deployment
-    state.more = bus.ack(state.lease)
+    state.more = ended.value
     ours = rules.may_speak(state.session.owner, state.session.owner_epoch, began_in=state.epoch)
     if ours and not state.overheard:
         return True

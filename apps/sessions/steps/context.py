@@ -13,6 +13,7 @@ from dataclasses import replace
 from apps.access.levels import KNOWLEDGE_TOOL
 from apps.gates.content import DOCUMENT, FILE, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
+from apps.guard.schemas import RunRef
 from apps.knowledge.provider_vectors import QuestionVector, embed_question
 from apps.knowledge.queries import join_neighbours, search, search_text
 from apps.knowledge.reranking import candidates, rerank
@@ -141,9 +142,14 @@ async def look_at_content(state: TurnState) -> Stop | None:
     withholds none: it marks the turn, and the guard knows of it before a tool can be called."""
     marks = await asyncio.to_thread(_marks_of, state)
     state.marks += marks
-    for mark in marks:
-        await in_scope(state.tenant_id, guard.record_mark, state.run, mark)
+    if marks:
+        await in_scope(state.tenant_id, _record_marks, state.run, marks)
     return None
+
+
+def _record_marks(run: RunRef, marks: list[ContentMark]) -> None:
+    for mark in marks:
+        guard.record_mark(run, mark)
 
 
 def _marks_of(state: TurnState) -> list[ContentMark]:

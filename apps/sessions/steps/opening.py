@@ -48,10 +48,11 @@ DECLINED_TOLD = 3
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     seconds = settings.TURN_LEASE_SECONDS
-    lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=seconds)
+    found = queries.session_with(session_id)
+    lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=seconds, along=[found])
     if lease is None:
         return None
-    session = queries.session_by_id(session_id)
+    session = found.value
     payload = lease.message.payload or {}
     # Checked with the lease, because it may have been disabled after the message was accepted.
     if not session.deployment.enabled:
