@@ -292,7 +292,8 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
 def _flush(scope: Scope) -> None:
     if not (scope.gathered or scope.gathered_numbered or scope.gathered_last):
         return
-    with pipeline():
+    # The audit log alone is one statement, for which a pipeline would only cost the driver's work.
+    with pipeline() if scope.gathered or scope.gathered_numbered else nullcontext():
         # A flush may gather more, such as an audit entry, so the lowest queue is looked up each time.
         while waiting := scope.gathered or scope.gathered_numbered or scope.gathered_last:
             flush = next(iter(waiting))

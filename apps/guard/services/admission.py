@@ -178,6 +178,19 @@ def _reserve(
         code = code or RefusalCode.PRICE_UNKNOWN
         return _over_budget(row, facts, call, code, estimate or ZERO, closes=rules.run_is_exhausted(facts, code))
 
+    # The holders of the budgets that pay.
+    refs = tuple(filter(None, (row.tenant_id, row.deployment_id, row.task_ref, ref.visitor)))
+    budgets: list[BudgetFacts] = []
+    if estimate:
+        budgets, platform = lock_budgets(
+            refs, estimate, day=facts.day, visitor=ref.visitor, visitor_limit=row.visitor_daily_usd
+        )
+        refusing = rules.refusing_budgets(facts, budgets, estimate)
+        if code := rules.check_budgets(refusing, platform):
+            _record_limits_reached(refusing)
+            gone = bool(platform) or any(budget.is_paused or rules.is_exhausted(budget) for budget in refusing)
+            return _over_budget(row, facts, call, code, estimate, latch=False, closes=gone)
+
     call_id, approval = uuid4(), facts.approval if acting else None
     admitted = Admitted(
         call_id=call_id,
@@ -190,26 +203,12 @@ def _reserve(
         # An approved call has the approval's own effect key, so that it starts only once.
         effect_key=f"{approval.nonce}:{call.digest}" if approval else str(call_id),
         reserved=estimate,
-        budget_refs=tuple(filter(None, (row.tenant_id, row.deployment_id, row.task_ref, ref.visitor))),
+        day=facts.day if estimate else None,
+        platform_day=platform_day(facts.now) if estimate else None,
+        budget_refs=refs,
         rates=quoted.rates,
+        windows=tuple((budget.budget_id, budget.window) for budget in budgets),
     )
-    budgets: list[BudgetFacts] = []
-    if estimate:
-        budgets, platform = lock_budgets(
-            admitted.budget_refs,
-            estimate,
-            day=facts.day,
-            visitor=ref.visitor,
-            visitor_limit=row.visitor_daily_usd,
-        )
-        refusing = rules.refusing_budgets(facts, budgets, estimate)
-        if code := rules.check_budgets(refusing, platform):
-            _record_limits_reached(refusing)
-            gone = bool(platform) or any(budget.is_paused or rules.is_exhausted(budget) for budget in refusing)
-            return _over_budget(row, facts, call, code, estimate, latch=False, closes=gone)
-        windows = tuple((budget.budget_id, budget.window) for budget in budgets)
-        admitted = replace(admitted, day=facts.day, platform_day=platform_day(facts.now), windows=windows)
-
     values = {
         "seq": admitted.seq,
         "effect_key": admitted.effect_key,
