@@ -12,6 +12,7 @@ from http import HTTPStatus
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.views.defaults import page_not_found
 from redis.exceptions import RedisError
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.response import Response
@@ -44,11 +45,25 @@ class SilasErrorMiddleware:
             error = _unavailable(error)
         if not isinstance(error, SilasError):
             return None
-        if request.path.startswith(("/api/", "/secrets/", "/mcp/")):
-            headers = _headers(error)
-            return JsonResponse(_problem(error), status=error.status, headers=headers, content_type=PROBLEM)
+        if _is_for_programs(request):
+            return _problem_response(error)
         plain = "text/plain; charset=utf-8"
         return HttpResponse(error.message, status=error.status, content_type=plain, headers=_headers(error))
+
+
+def unknown_address(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer an address that no view has: programs get the API's shape, people a page."""
+    if _is_for_programs(request):
+        return _problem_response(SilasError(ErrorCode.NOT_FOUND))
+    return page_not_found(request, exception)
+
+
+def _is_for_programs(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/secrets/", "/mcp/"))
+
+
+def _problem_response(error: SilasError) -> JsonResponse:
+    return JsonResponse(_problem(error), status=error.status, headers=_headers(error), content_type=PROBLEM)
 
 
 def api_exception(error: Exception, context: dict[str, object]) -> Response | None:

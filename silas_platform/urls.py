@@ -12,6 +12,7 @@ from apps.console.pages.account import connected_apps
 from silas_platform import health
 from silas_platform.telemetry.views import metrics
 
+handler404 = "silas_platform.errors.unknown_address"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("health", health.alive, name="health"),
     path("health/ready", health.ready, name="health-ready"),

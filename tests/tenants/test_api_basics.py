@@ -43,6 +43,20 @@ def test_refusals_of_services_and_of_fields_have_one_shape(key: str, path: str) 
     assert {"type", "title", "status", "detail", "code", "error"} == set(answer.json())
 
 
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v1/sessions/4711"])
+def test_unknown_address_is_a_problem_too(key: str, path: str) -> None:
+    answer = get(key, path)
+    assert answer.status_code == 404
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["error"]["code"] == "not_found"
+
+
+def test_unknown_address_of_people_is_a_page(database: None) -> None:
+    answer = Client().get("/console/nothing/")
+    assert answer.status_code == 404
+    assert answer["Content-Type"].startswith("text/html")
+
+
 def test_what_is_left_is_said_and_then_refused(key: str, settings: Any) -> None:
     settings.API_REQUESTS_A_MINUTE = 2
     left = [get(key, "/api/v1/labels")["RateLimit-Remaining"] for _ in range(2)]
