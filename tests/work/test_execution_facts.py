@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from apps.approvals.models import Card
+from apps.work.services.execution_facts import RUNS
+from kernel.language import in_language
+from kernel.stored_texts import show_stored
 from kernel.tenancy import tenant_scope
 from llm.calls import PlannedCall
 from tests.factories.console import browser
@@ -119,3 +122,11 @@ def test_way_is_signed_with_the_approval(tenant: Any, tmp_path: Path, approver: 
     assert card.details["calls"][0]["runs"] == "By the script of test-desk in a sandbox without network"
     assert item.approval_token is not None
     assert "face" in item.approval_token.conditions
+
+
+@pytest.mark.parametrize(
+    ("language", "label"), [("de", "Ausführung"), ("fr", "Exécution"), ("es", "Ejecución"), ("nl", "Uitvoering")]
+)
+def test_how_a_call_runs_is_not_labelled_as_several_runs(language: str, label: str) -> None:
+    with in_language(language):
+        assert show_stored(RUNS) == label
