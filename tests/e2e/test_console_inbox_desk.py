@@ -506,3 +506,41 @@ async def test_inbox_cuts_nothing_on_a_laptop(web: str, open_page: Any, deployme
         await page.screenshot(path=f"{SHOTS}/inbox-thread-390.png")
         await page.goto(f"{web}/console/inbox/")
         await page.screenshot(path=f"{SHOTS}/inbox-390.png")
+
+
+# The tops of the rows above the list, of what is seen of each.
+_ROWS = """
+    (parts) => [...new Set(parts.filter((part) => part.offsetParent && getComputedStyle(part).opacity !== "0")
+      .map((part) => part.getBoundingClientRect()).map((box) => Math.round((box.top + box.height / 2) / 16)))]
+"""
+
+
+@pytest.mark.parametrize("width", [360, 390])
+async def test_list_on_a_german_phone_begins_below_two_rows(
+    web: str, open_page: Any, deployment: Any, agent: Any, width: int
+) -> None:
+    await _said(deployment, "Is my cello insured while I travel?")
+    size = {"width": width, "height": 780}
+    page = await log_in(open_page, web, agent, "/console/inbox/", viewport=size, locale="de-DE")
+    rows = page.locator("#list .finder :is(.tabs a, .search label, .toggles a, summary)")
+    assert len(await rows.evaluate_all(_ROWS)) == 2
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/inbox-de-{width}.png")
+    await page.get_by_role("searchbox", name="Gespräche durchsuchen").click()
+    await page.keyboard.type("cello")
+    shown = await page.locator("#find").bounding_box()
+    assert shown is not None
+    assert shown["width"] > width - 50
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**q=cello**")
+    await expect(page.locator("#find")).to_have_value("cello")
+    await expect(page.locator("#find")).to_have_css("opacity", "1")
+    assert await violations(page) == []
+
+
+async def test_account_page_on_a_german_phone_does_not_scroll_sideways(web: str, open_page: Any, agent: Any) -> None:
+    size = {"width": 360, "height": 780}
+    page = await log_in(open_page, web, agent, "/console/account/alerts/", viewport=size, locale="de-DE")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Benachrichtigungen")
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
