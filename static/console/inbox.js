@@ -36,6 +36,8 @@ export function watchInbox() {
   document.addEventListener("toggle", lookAgain, true);
   document.addEventListener("htmx:afterSettle", awaitDue);
   awaitDue();
+  document.addEventListener("htmx:afterSettle", showTab);
+  showTab();
   document.addEventListener("click", onRow);
   document.addEventListener("htmx:afterSettle", () => prefetchSoon(SETTLE));
   document.body.addEventListener("silas:inbox", () => {
@@ -88,6 +90,11 @@ function onRow(event) {
   if (!found || document.querySelector("#attached button") || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   show(row, found);
+}
+
+/* The tabs scroll where they are wider than the list. */
+function showTab() {
+  document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
 function show(row, { parts, askedAt }) {

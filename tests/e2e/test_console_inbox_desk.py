@@ -515,6 +515,22 @@ _ROWS = """
 """
 
 
+_IS_SEEN = """
+    (part) => ["#tabs", "#list"].every((around) =>
+      part.getBoundingClientRect().right <= part.closest(around).getBoundingClientRect().right)
+"""
+
+
+async def test_list_on_a_german_laptop_cuts_no_tab(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    await _said(deployment, "Is my cello insured while I travel?")
+    size = {"width": 1366, "height": 768}
+    page = await log_in(open_page, web, agent, "/console/inbox/?tab=all", viewport=size, locale="de-DE")
+    await expect(page.locator("#tabs [aria-current]")).to_have_text("Alle")
+    assert await page.locator("#tab-all").evaluate(_IS_SEEN)
+    rows = page.locator("#list .finder :is(.tabs a, .search input, .toggles a, summary)")
+    assert len(await rows.evaluate_all(_ROWS)) == 3
+
+
 @pytest.mark.parametrize("width", [360, 390])
 async def test_list_on_a_german_phone_begins_below_two_rows(
     web: str, open_page: Any, deployment: Any, agent: Any, width: int
@@ -525,6 +541,8 @@ async def test_list_on_a_german_phone_begins_below_two_rows(
     rows = page.locator("#list .finder :is(.tabs a, .search label, .toggles a, summary)")
     assert len(await rows.evaluate_all(_ROWS)) == 2
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await expect(page.locator("#tabs [aria-current]")).to_have_text("Alle")
+    assert await page.locator("#tab-all").evaluate(_IS_SEEN)
     if SHOTS:
         await page.screenshot(path=f"{SHOTS}/inbox-de-{width}.png")
     await page.get_by_role("searchbox", name="Gespräche durchsuchen").click()
