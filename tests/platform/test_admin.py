@@ -63,19 +63,12 @@ UNSEEN = {
 }
 
 
-def test_superuser_sees_every_list(root: Client) -> None:
-    statuses = {label(model): root.get(page_of(model, "changelist")).status_code for model in MODELS}
-    assert statuses == dict.fromkeys(statuses, 200)
-
-
 def test_owner_sees_the_index_with_what_can_be_set_first(keeper: Client) -> None:
     page = keeper.get(reverse("admin:index")).content.decode()
     assert page.index("Deployments") < page.index("Budgets") < page.index("Gates") < page.index("Approval tokens")
 
 
-def test_owner_sees_every_list_of_their_tenant_and_none_of_the_platform(keeper: Client) -> None:
-    statuses = {model: keeper.get(page_of(model, "changelist")).status_code for model in MODELS}
-    assert statuses == {model: 403 if model in PLATFORM_MODELS else 200 for model in MODELS}
+def test_owner_adds_no_row_of_the_platform(keeper: Client) -> None:
     added = {model: keeper.post(page_of(model, "add"), {}).status_code for model in PLATFORM_MODELS}
     assert added == dict.fromkeys(PLATFORM_MODELS, 403)
 

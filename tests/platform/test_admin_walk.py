@@ -5,7 +5,7 @@ One walk over all registered models; what single pages do is in the other files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -53,11 +53,11 @@ def first_row(model: Any, tenant: Any) -> Any:
         return (rows.filter(tenant_id=tenant.pk) if model in TENANT_MODELS else rows).order_by("pk").first()
 
 
-def statuses(browser: Client, model: Any, row: Any) -> Iterator[tuple[str, int]]:
+def answers(browser: Client, model: Any, row: Any) -> Iterator[tuple[str, Any]]:
     for name in ("changelist", "add"):
-        yield name, browser.get(page_of(model, name)).status_code
+        yield name, browser.get(page_of(model, name))
     for name in PAGES:
-        yield name, browser.get(page_of(model, name, row.pk if row else uuid4())).status_code
+        yield name, browser.get(page_of(model, name, row.pk if row else uuid4()))
 
 
 def expected(model: Any, request: Any, row: Any, *, platform_only: bool) -> dict[str, int]:
@@ -85,8 +85,8 @@ class Asking:
         self.GET: dict[str, str] = {}
 
 
-def walked(browser: Client, user: Any, tenant: Any) -> dict[str, Any]:
-    """What did not answer as it should, by model and page."""
+def walked(browser: Client, user: Any, tenant: Any, *, foreign: Sequence[str] = ()) -> dict[str, Any]:
+    """What did not answer as it should or names something `foreign`, by model and page."""
     wrong: dict[str, Any] = {}
     for model in MODELS:
         row = first_row(model, tenant)
@@ -94,9 +94,11 @@ def walked(browser: Client, user: Any, tenant: Any) -> dict[str, Any]:
         forbidden = not user.is_superuser and model not in TENANT_MODELS
         with scope:
             meant = expected(model, Asking(user), row, platform_only=forbidden)
-        for name, found in statuses(browser, model, row):
-            if found != meant[name]:
-                wrong[f"{label(model)} {name}"] = (found, meant[name])
+        for name, answer in answers(browser, model, row):
+            if answer.status_code != meant[name]:
+                wrong[f"{label(model)} {name}"] = (answer.status_code, meant[name])
+            elif named := [word for word in foreign if word in answer.content.decode()]:
+                wrong[f"{label(model)} {name}"] = named
     return wrong
 
 
@@ -106,9 +108,11 @@ def test_every_page_answers_a_superuser(tenant: Any) -> None:
     assert walked(browser_of(user), user, tenant) == {}
 
 
-def test_every_page_answers_an_owner(tenant: Any, owner: Any) -> None:
+def test_every_page_answers_an_owner_and_names_no_other_tenant(tenant: Any, owner: Any, other_tenant: Any) -> None:
+    """Neither lists, nor filters, nor what can be chosen."""
     furnish(tenant)
-    assert walked(browser_of(owner), owner, tenant) == {}
+    place = make_deployment(other_tenant, title=f"Foreign {uuid4().hex}")
+    assert walked(browser_of(owner), owner, tenant, foreign=[place.title, other_tenant.name]) == {}
 
 
 def test_no_page_of_a_foreign_row_opens_for_an_owner(keeper: Client, other_tenant: Any) -> None:
