@@ -10,9 +10,11 @@ import gc
 import logging
 import os
 import time
+from contextlib import suppress
 from typing import Any
 
 import psycopg
+from billiard.util import set_pdeathsig
 from celery import Celery
 from celery.signals import (
     celeryd_init,
@@ -92,8 +94,16 @@ def _check_database_with_retry(*, trusted: bool) -> None:
 
 @worker_before_create_process.connect
 def _share_memory_with_children(**_: object) -> None:
-    """Take what was imported out of the garbage collector's sight: a collection writes to each object that it visits,
-    and every page that a child writes to is copied for it."""
+    """Import what every child will need, and take it out of the garbage collector's sight: a collection writes to each
+    object that it visits, and every page that a child writes to is copied for it."""
+    import psycopg_pool  # noqa: F401  (with the first connection)
+
+    from silas_platform.telemetry import traces  # noqa: F401
+
+    # Each child sets its parent-death signal, for which cffi loads a parser of C: 6 MB. There is no signal -1, so that
+    # this sets none.
+    with suppress(OSError):
+        set_pdeathsig(-1)
     gc.freeze()
 
 

@@ -8,6 +8,7 @@ runs is not ready any more, and a worker ends.
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
@@ -65,8 +66,10 @@ def fault_at(address: str) -> str:
     return fault_of((str(label), str(name)) for label, name in rows)
 
 
+@functools.cache
 def _known() -> set[Key]:
-    """Migrations on disk, by the names of their files: nothing is imported."""
+    """Migrations on disk, by the names of their files: nothing is imported. They are read once, because workers and
+    `/health/ready` need them every few seconds."""
     known = set()
     for config in apps.get_app_configs():
         if module_has_submodule(config.module, "migrations"):

@@ -118,16 +118,21 @@ def stop_if_outdated() -> None:
 def count_waiting(*queues: str) -> int:
     """Count messages on these queues that no worker took. Blocks the event loop for at most half a second; raises what
     Redis raises."""
-    return sum(int(redis_client().llen(queue)) for queue in queues)
+    pipeline = redis_client().pipeline(transaction=False)
+    for queue in queues:
+        pipeline.llen(queue)
+    return sum(map(int, pipeline.execute()))
 
 
 def report_alive(*queues: str) -> None:
     """Note in Redis that this worker serves these queues, for `/metrics`."""
     name, moment = f"{socket.gethostname()[:40]}:{os.getpid()}", time.time()
+    pipeline = redis_client().pipeline(transaction=False)
+    for queue in queues:
+        pipeline.zadd(_alive_key(queue), {name: moment})
+        pipeline.zremrangebyscore(_alive_key(queue), "-inf", moment - ALIVE_SECONDS)
     try:
-        for queue in queues:
-            redis_client().zadd(_alive_key(queue), {name: moment})
-            redis_client().zremrangebyscore(_alive_key(queue), "-inf", moment - ALIVE_SECONDS)
+        pipeline.execute()
     except redis.RedisError as error:
         _log.debug("worker_not_reported: %s", type(error).__name__)
 

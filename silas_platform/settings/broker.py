@@ -3,7 +3,6 @@ settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from kernel.redis_servers import celery_broker
@@ -27,8 +26,7 @@ def _server() -> str:
     return env.text("SILAS_BROKER_URL") or env.text("REDIS_URL")
 
 
-def redis_servers(read: Callable[[str], str | None] = env.text) -> tuple[str, ...]:
-    """Every Redis of this installation, once: cache and limits, the channel layer, the broker. `read` gives a
-    variable's value."""
-    given = map(read, ("REDIS_URL", "SILAS_CHANNELS_URL", "SILAS_BROKER_URL"))
+def redis_servers() -> tuple[str, ...]:
+    """Every Redis of this installation, once: cache and limits, the channel layer, the broker."""
+    given = map(env.text, ("REDIS_URL", "SILAS_CHANNELS_URL", "SILAS_BROKER_URL"))
     return tuple(dict.fromkeys(filter(None, given)))

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -20,7 +21,6 @@ from urllib.parse import quote
 
 import psutil
 import psycopg
-import redis
 from psycopg import sql
 
 from silas_platform.up import processes
@@ -94,10 +94,8 @@ def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> Re
     log = _log(var, "redis")
     _clear_leftovers(home, name="valkey-server", stale=[])
     process = _spawn_logged(_redis_argv(home, persist=persist, watched=watched), log, cwd=home, dies_by=signal.SIGTERM)
-    server = RedisServer(redis_url(var), process)
-    with redis.Redis.from_url(server.url) as client:
-        _await_answer(process, client.ping, log)
-    return server
+    _await_answer(process, lambda: _ping_redis(_redis_socket(home)), log)
+    return RedisServer(redis_url(var), process)
 
 
 def postgres_dsns(var: Path) -> tuple[str, str, str, str]:
@@ -216,6 +214,17 @@ def _redis_argv(home: Path, *, persist: bool, watched: bool) -> list[str | Path]
     return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS.split(), *(["+monitor"] if watched else [])]
 
 
+def _ping_redis(path: Path) -> None:
+    """Raise `OSError` until the server answers and has read its file. Without a client library, which would take 8 MB
+    of the supervisor."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        client.connect(str(path))
+        client.sendall(b"PING\r\n")
+        if client.recv(64) != b"+PONG\r\n":
+            raise OSError("not ready")
+
+
 def _spawn_logged(
     argv: list[str | Path], log: Path, *, dies_by: signal.Signals, user: str | None = None, cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
@@ -238,7 +247,7 @@ def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], l
         try:
             ask()
             return
-        except (psycopg.OperationalError, redis.RedisError):
+        except (psycopg.OperationalError, OSError):
             time.sleep(0.02)
     _stop(process, first=signal.SIGTERM)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])

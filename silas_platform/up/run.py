@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from silas_platform.settings.broker import redis_servers
 from silas_platform.up import processes, programs
 from silas_platform.up.address import RUN, Address, free_address, is_ready
 from silas_platform.up.environment import (
@@ -29,7 +28,6 @@ from silas_platform.up.environment import (
 )
 from silas_platform.up.preparation import demo_logins, prepare
 from silas_platform.up.supervisor import CALM_TICK_SECONDS, Screen, Supervisor
-from silas_platform.up.versions import server_faults
 
 # Leftovers were signalled when their run died; their work is leased, so a short wait loses nothing.
 LEFTOVER_SECONDS = 2.0
@@ -83,8 +81,6 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             prepared = prepare(env, supervisor)
             if prepared is None:
                 return
-            for fault in server_faults(database=env["DATABASE_URL"], redis_urls=redis_servers(env.get)):
-                screen.say(f"old server {fault}")
             demo = demo and prepared.demo
             logins = demo_logins(env, fresh=prepared.is_empty, supervisor=supervisor) if demo else []
             if supervisor.stopping:

@@ -33,7 +33,10 @@ _LOADED = "import sys, django; django.setup(); {more}; print(*(name for name in 
 
 def loaded(names: tuple[str, ...], *, more: str = "pass") -> list[str]:
     """Those of `names` that a process has imported once Django is set up and `more` was done."""
-    program = _LOADED.format(names=names, more=more)
+    return output(_LOADED.format(names=names, more=more))
+
+
+def output(program: str) -> list[str]:
     command = [sys.executable, "-W", "ignore", "-c", program]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 
@@ -49,6 +52,31 @@ def test_start_imports_no_large_library(more: str) -> None:
 
 def test_imported_library_is_seen() -> None:
     assert loaded(LIBRARIES, more="import llm.attempts, llm.embedding, numpy") != []
+
+
+def test_supervisor_of_a_run_imports_no_client_of_redis_and_no_application() -> None:
+    program = "import sys, silas_platform.up.run; print(*(name for name in {names} if name in sys.modules))"
+    assert output(program.format(names=("apps", "celery", "django.apps", "redis"))) == []
+
+
+CHILD_STARTS = """
+import sys
+import django
+django.setup()
+from celery import platforms, signals
+from django.db import connection
+from silas_platform import celery
+signals.worker_before_create_process.send(sender=None)
+before = set(sys.modules)
+platforms.set_pdeathsig("SIGKILL")
+celery._start_telemetry()
+connection.pool
+print(*set(sys.modules) - before)
+"""
+
+
+def test_child_of_a_worker_imports_nothing_that_its_parent_could_share() -> None:
+    assert output(CHILD_STARTS) == []
 
 
 FIRST_USES = """
