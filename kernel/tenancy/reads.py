@@ -18,7 +18,6 @@ from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.query import get_related_populators
-from django.db.models.sql.compiler import SQLCompiler
 from django.utils.functional import cached_property
 
 from kernel.tenancy.scope import building_scope, current_scope, pipeline
@@ -87,15 +86,14 @@ class BuiltOnce(Generic[M]):
     def _statement(self, values: Sequence[object]) -> tuple[_Statement, dict[str, object]]:
         tenant_id = current_scope().tenant_id
         given: dict[str, object] = {_TENANT: tenant_id}
-        shape: list[object] = [tenant_id is None]
-        parameters: list[object] = []
+        names: list[str | tuple[str, ...]] = []
         for name, value in zip(self._names, values, strict=True):
             items = {f"{name} {place}": item for place, item in enumerate(value)} if isinstance(value, list) else None
             given |= {name: value} if items is None else items
-            shape.append(None if items is None else len(items))
-            parameters.append(_Given(name) if items is None else [_Given(item) for item in items])
-        key = tuple(shape)
+            names.append(name if items is None else tuple(items))
+        key = (tenant_id is None, *names)
         if key not in self._built:
+            parameters = [_Given(name) if isinstance(name, str) else [_Given(item) for item in name] for name in names]
             with building_scope(None if tenant_id is None else _Given(_TENANT)):
                 queryset = self._build(*parameters)
             self._built[key] = _Statement(queryset)
@@ -117,18 +115,24 @@ class _Statement:
     def values(self, given: dict[str, object]) -> list[Any]:
         return [given[value.name] if isinstance(value, _Given) else value for value in self._parameters]
 
+    @cached_property
+    def _parts(self) -> tuple[dict[str, Any], slice, list[str], Any, Any]:
+        klass: dict[str, Any] = self._compiler.klass_info
+        columns = slice(klass["select_fields"][0], klass["select_fields"][-1] + 1)
+        select = self._compiler.select
+        names = [column.target.attname for column, *_ in select[columns]]
+        # Not `connection.alias`: on a replica that is another one, and such a row would be saved there.
+        populators = get_related_populators(klass, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # of Django 6
+        converters = self._compiler.get_converters([column for column, *_ in select[: self._compiler.col_count]])
+        return klass, columns, names, populators, converters
+
     def models(self, found: Rows) -> list[Any]:
         if not found:
             return []
-        klass: dict[str, Any] = self._compiler.klass_info
-        model, fields, select = klass["model"], klass["select_fields"], self._compiler.select
-        first, end = fields[0], fields[-1] + 1
-        names = [column.target.attname for column, *_ in select[first:end]]
-        # Not `connection.alias`: on a replica that is another one, and such a row would be saved there.
-        populators = get_related_populators(klass, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # of Django 6
+        klass, columns, names, populators, converters = self._parts
         rows = []
-        for values in self._compiler.results_iter([found]):
-            row = model.from_db(DEFAULT_DB_ALIAS, names, values[first:end])
+        for values in self._compiler.apply_converters(found, converters):
+            row = klass["model"].from_db(DEFAULT_DB_ALIAS, names, values[columns])
             for populator in populators:
                 populator.populate(values, row)
             rows.append(row)
@@ -151,23 +155,14 @@ class ModelRows(Generic[M]):
 
     def __init__(self, model: type[M], table: str) -> None:
         self._model = model
-        fields = model._meta.concrete_fields
-        self._names = [field.attname for field in fields]
-        self.columns = ", ".join(f"{table}.{field.column}" for field in fields)
-        self._columns = [field.get_col(table) for field in fields]
+        self.columns = ", ".join(f"{table}.{field.column}" for field in model._meta.concrete_fields)
 
     @cached_property
-    def _compiler(self) -> SQLCompiler:
-        return QuerySet(self._model).query.get_compiler(connection=connection)
-
-    @cached_property
-    def _converters(self) -> Any:
-        return self._compiler.get_converters(self._columns)
+    def _statement(self) -> _Statement:
+        return _Statement(QuerySet(self._model))
 
     def models(self, found: Rows) -> list[M]:
-        rows = self._compiler.apply_converters(found, self._converters)
-        width = len(self._names)
-        return [self._model.from_db(DEFAULT_DB_ALIAS, self._names, values[:width]) for values in rows]
+        return self._statement.models(found)
 
 
 def read_together(*reads: Read[Any]) -> None:
