@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from threading import Barrier
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
+from psycopg import Connection
+from psycopg.waiting import Wait
 
-from apps.sessions.models import Turn
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.tenants.models import Deployment, Tenant
 from kernel.clock import now
-from kernel.tenancy import ScopeError, built_once, tenant_scope
+from kernel.taint import Taint
+from kernel.tenancy import InsertOnce, ModelRows, ScopeError, before_commit, built_once, read_together, tenant_scope
 from kernel.tenancy.reads import Read, Rows
+from tests.factories.sessions import make_session
 from tests.factories.tenants import make_deployment
 
 
@@ -105,3 +112,108 @@ def test_a_time_or_an_id_that_is_no_parameter_is_refused(tenant: Tenant) -> None
         for wrong in (since, of_one, in_a_text):
             with pytest.raises(TypeError, match="built once"):
                 wrong.rows("one")
+
+
+@built_once
+def _by_id(deployment_id: UUID) -> QuerySet[Deployment]:
+    return Deployment.objects.filter(pk=deployment_id)
+
+
+def test_an_update_that_is_built_once_changes_its_rows_alone(
+    tenant: Tenant, other_tenant: Tenant, deployments: list[Deployment]
+) -> None:
+    one, two = deployments
+    with tenant_scope(tenant):
+        _by_id.update(one.pk, title="Renamed", suggestions=["One"])
+        _by_id.update(two.pk, title="Two", suggestions=[])
+        _by_id.update(one.pk, enabled=False)
+        renamed, other = Deployment.objects.get(pk=one.pk), Deployment.objects.get(pk=two.pk)
+        assert renamed.title == "Renamed"
+        assert renamed.suggestions == ["One"]
+        assert not renamed.enabled
+        assert other.title == "Two"
+        assert other.enabled
+    with tenant_scope(other_tenant):
+        _by_id.update(one.pk, title="Stolen")
+    with tenant_scope(tenant):
+        assert Deployment.objects.get(pk=one.pk).title == "Renamed"
+
+
+def test_rows_that_are_inserted_once_are_those_of_bulk_create(tenant: Tenant, other_tenant: Tenant) -> None:
+    insert = InsertOnce(ChronicleEntry)
+    session = make_session(make_deployment(tenant))
+    with tenant_scope(tenant):
+        first, second, third = (_entry(session, seq) for seq in (101, 102, 103))
+        insert([first, second])
+        ChronicleEntry.objects.bulk_create([third])
+        rows = {row.seq: row.__dict__ for row in ChronicleEntry.objects.filter(session=session)}
+        own = {"id", "seq", "_state"}
+        assert {name: value for name, value in rows[101].items() if name not in own} == {
+            name: value for name, value in rows[103].items() if name not in own
+        }
+        assert rows[102]["id"] == second.pk
+        assert rows[102]["payload"] == {"n": [1]}
+        assert not second._state.adding
+        foreign = _entry(session, 104)
+        foreign.tenant_id = other_tenant.pk
+        with pytest.raises(ScopeError):
+            insert([foreign])
+
+
+def _entry(session: ChatSession, seq: int) -> ChronicleEntry:
+    return ChronicleEntry(
+        session_id=session.pk,
+        seq=seq,
+        kind=EntryKind.MESSAGE,
+        sender=Sender.VISITOR,
+        text="Hello",
+        payload={"n": [1]},
+        taint=Taint.EXTERNAL,
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+
+
+def test_rows_of_a_statement_of_our_own_are_those_of_the_model(tenant: Tenant, deployments: list[Deployment]) -> None:
+    rows = ModelRows(Deployment, "it")
+    with tenant_scope(tenant):
+        found = Read(f"SELECT {rows.columns}, 7 FROM tenants_deployment it WHERE id = %s", [deployments[0].pk], list)
+        (row,) = rows.models(found.value)
+        assert found.value[0][-1] == 7
+        own = Deployment.objects.get(pk=deployments[0].pk)
+        assert {name: value for name, value in row.__dict__.items() if name != "_state"} == {
+            name: value for name, value in own.__dict__.items() if name != "_state"
+        }
+        assert not row._state.adding
+
+
+def test_reads_before_a_commit_wait_for_the_server_once(tenant: Tenant, deployments: list[Deployment]) -> None:
+    waits = 0
+    real = Connection.wait
+
+    def watched(gen: Any) -> Any:
+        nonlocal waits
+        ready, is_waiting = None, False
+        while True:
+            try:
+                wish = gen.send(ready)
+            except StopIteration as end:
+                waits += is_waiting
+                return end.value
+            is_waiting |= wish == Wait.R
+            ready = yield wish
+
+    def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        return real(self, watched(gen), *args, **kwargs)
+
+    def flush(items: list[Any]) -> None:
+        first, second = _by_id.rows(items[0]), _by_id.rows(items[1])
+        with patch.object(Connection, "wait", wait):
+            _by_id.update(items[0], title="Before")
+            read_together(first, second)
+        assert first.value[0].title == "Before"
+        assert second.value[0].pk == items[1]
+
+    with tenant_scope(tenant):
+        for deployment in deployments:
+            before_commit(flush, deployment.pk)
+    assert waits == 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from apps.approvals.cards import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -37,7 +39,7 @@ from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
 from kernel.language import in_language
 from kernel.taint import Taint
-from kernel.tenancy import before_commit
+from kernel.tenancy import before_commit, built_once
 from llm.language_detection import detect_language
 from llm.offline import intents
 
@@ -231,4 +233,9 @@ def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
 
 def _write_ends(ends: list[tuple[UUID, dict[str, object]]]) -> None:
     for turn_id, values in ends:
-        Turn.objects.filter(pk=turn_id).update(**values)
+        _turn.update(turn_id, **values)
+
+
+@built_once
+def _turn(turn_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(pk=turn_id)
