@@ -12,7 +12,6 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import date
-from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -124,7 +123,7 @@ class _Statement:
     models, as in Django's `ModelIterable`."""
 
     def __init__(self, queryset: QuerySet[Any, Any], columns: Sequence[str] = ()) -> None:
-        query = queryset.query
+        query: Any = queryset.query
         if columns:
             query = query.chain(UpdateQuery)
             query.add_update_values({name: _Given(_new(name)) for name in columns})
@@ -189,7 +188,7 @@ class InsertOnce(Generic[Owned]):
     def _statement(self) -> tuple[str, list[Any]]:
         query, meta = InsertQuery(self._model), self._model._meta
         fields = [field for field in meta.concrete_fields if not field.generated]
-        query.insert_values(fields, [SimpleNamespace(**{field.attname: _Given(field.attname) for field in fields})])
+        query.insert_values(fields, [self._model(**{field.attname: _Given(field.attname) for field in fields})])
         ((sql, parameters),) = query.get_compiler(connection=connection).as_sql()
         by_name = {field.attname: field for field in fields}
         return sql, [by_name[given.name] for given in parameters]
