@@ -257,6 +257,20 @@ def test_search_telling_word_beats_a_crowd_of_near_passages(tenant: Any, tmp_pat
     assert any("marmalade" in quote for quote in quotes(tenant, "Where do I use the form number here, marmalade?"))
 
 
+def test_search_rare_name_is_found_beside_many_passages_with_other_words_of_the_question(
+    tenant: Any, tmp_path: Path
+) -> None:
+    said = ("battery", "warranty", "keyboard", "cable", "invoice", "holiday")
+    crowd = {
+        f"{word}{number}": f"# Chapter {number}\n\nThe {word} is number {number} of this list, as told."
+        for word in said
+        for number in range(38)
+    }
+    far = "The lighthouse keeper polished every lamp, wound the clock and watched the herring boats sail home. " * 6
+    ingest_texts(tenant, tmp_path, **crowd, far=f"{far} He ate marmalade.")
+    assert any("marmalade" in quote for quote in quotes(tenant, f"What about {', '.join(said)} and marmalade?"))
+
+
 def test_search_without_the_declaration_of_the_database_still_finds(knowledge: Any, superuser_dsn: str) -> None:
     """On a managed server nobody may declare matching leakproof."""
     matching = "FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery)"

@@ -4,7 +4,7 @@ from apps.memory.sql import search
 
 
 class Migration(migrations.Migration):
-    """For databases that were made before `search.SEARCH` chose its candidates alike for collections of every size."""
+    """For databases that were made before `search.SEARCH` chose candidates among up to 2000 chunks too."""
 
     dependencies = [("memory", "0002_search_compares_10000")]
 

@@ -5,10 +5,10 @@ embedding and by words. Up to 10,000 chunks are compared exactly; more through t
 that are filtered out. They run with the caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-# The search of documents. Candidates are the nearest 60 visible chunks and the best 80 that contain a word which is not
-# common. Each is ranked by distance and by BM25 over all words of the question, with a word's frequency inside a chunk
-# taken as one: chunks are short. Of each chunk the ranks are returned, by which ranks of other vectors are fused with
-# them.
+# The search of documents. Candidates are the nearest 60 visible chunks and those that contain a word which is not
+# common: all of them up to 2000 visible chunks, of more the best 80. Each is ranked by distance and by BM25 over all
+# words of the question, with a word's frequency inside a chunk taken as one: chunks are short. Of each chunk the ranks
+# are returned, by which ranks of other vectors are fused with them.
 SEARCH = """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
 RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
@@ -52,7 +52,8 @@ BEGIN
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE (v_indexed OR v_size <= 10000)
                 AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_rare
-            ORDER BY ts_rank(words, v_rare) DESC, id LIMIT 80
+            -- `ts_rank` weighs all words alike, so that a limit may leave out the only chunk with a name.
+            ORDER BY ts_rank(words, v_rare) DESC, id LIMIT CASE WHEN v_size > 2000 THEN 80 END
     ), candidates AS MATERIALIZED (
         SELECT DISTINCT ON (id) id, words, distance
             FROM (SELECT * FROM near UNION ALL SELECT * FROM worded) AS both_ways
