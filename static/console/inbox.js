@@ -17,6 +17,7 @@ const PARTS = ["thread", "contact"];
 const ADDRESSES = ["href", "action", "hx-get", "hx-post"];
 let due;
 let prefetchTimer;
+let shownTabs = null;
 /* The parts of each fetched conversation with the moment they were asked for, by its address; null while they are on their
    way. */
 const fetched = new Map();
@@ -92,9 +93,12 @@ function onRow(event) {
   show(row, found);
 }
 
-/* The tabs scroll where they are wider than the list. */
+/* The tabs scroll where they are wider than the list. New ones begin at their start; others stay where their reader left
+   them. */
 function showTab() {
-  document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
+  const tabs = document.querySelector("#tabs");
+  if (tabs !== shownTabs) tabs?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  shownTabs = tabs;
 }
 
 function show(row, { parts, askedAt }) {

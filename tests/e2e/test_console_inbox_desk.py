@@ -545,6 +545,10 @@ async def test_list_on_a_german_phone_begins_below_two_rows(
     assert await page.locator("#tab-all").evaluate(_IS_SEEN)
     if SHOTS:
         await page.screenshot(path=f"{SHOTS}/inbox-de-{width}.png")
+    # A reader who looks at the other tabs is not sent back whenever a part of the page is renewed.
+    await page.locator("#tabs").evaluate("(tabs) => { tabs.scrollLeft = 0; }")
+    await page.evaluate("htmx.trigger(document.body, 'htmx:afterSettle')")
+    assert await page.locator("#tabs").evaluate("(tabs) => tabs.scrollLeft") == 0
     await page.get_by_role("searchbox", name="Gespräche durchsuchen").click()
     await page.keyboard.type("cello")
     shown = await page.locator("#find").bounding_box()
