@@ -51,7 +51,7 @@ def test_worker_with_beat_wakes_every_other_kind_of_worker(start: Start) -> None
 
 def test_worker_whose_beat_fails_ends(start: Start) -> None:
     process = start("-c", WITHOUT_SCHEDULE)
-    process.wait(60)
+    assert process.wait(60) == 0
 
 
 def test_worker_that_forks_is_refused_as_beat(capsys: pytest.CaptureFixture[str]) -> None:
