@@ -105,6 +105,4 @@ for first in firsts:
 
 def test_threads_may_use_a_library_first_at_the_same_moment() -> None:
     ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_USES], cwd=ROOT, check=True, capture_output=True)
-    assert b"ImportError" not in ran.stderr
-    assert b"Deadlock" not in ran.stderr
-    assert b"ZeroDivisionError" not in ran.stderr
+    assert ran.stderr == b""
