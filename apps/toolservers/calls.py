@@ -32,7 +32,7 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
     _require_arguments(tool, ctx.args)
     try:
-        reply: Reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
+        reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
     except ServerFailed as failure:
         await in_scope(ctx.tenant_id, _record_failure, tool, failure)
         raise _call_failed(failure.code, failure_message(failure.code), asked=failure.asked) from None

@@ -44,8 +44,7 @@ async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
     """Return what the server lists, or the code of why it does not."""
     client = load_client()
     try:
-        listed: tuple[Descriptor, ...] = await client.list_tools(address)
-        return listed
+        return await client.list_tools(address)
     except ServerFailed as failure:
         return failure.code
     except Exception as error:  # noqa: BLE001 (owners are told of any fault in the answer)
