@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Barrier
 from typing import Any
-from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
@@ -186,7 +185,9 @@ def test_rows_of_a_statement_of_our_own_are_those_of_the_model(tenant: Tenant, d
         assert not row._state.adding
 
 
-def test_reads_before_a_commit_wait_for_the_server_once(tenant: Tenant, deployments: list[Deployment]) -> None:
+def test_reads_before_a_commit_wait_for_the_server_once(
+    tenant: Tenant, deployments: list[Deployment], monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits = 0
     real = Connection.wait
 
@@ -207,7 +208,8 @@ def test_reads_before_a_commit_wait_for_the_server_once(tenant: Tenant, deployme
 
     def flush(items: list[Any]) -> None:
         first, second = _by_id.rows(items[0]), _by_id.rows(items[1])
-        with patch.object(Connection, "wait", wait):
+        with monkeypatch.context() as patched:
+            patched.setattr(Connection, "wait", wait)
             _by_id.update(items[0], title="Before")
             read_together(first, second)
         assert first.value[0].title == "Before"
