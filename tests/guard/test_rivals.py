@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -16,16 +19,19 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from apps.bus.services import lease
 from apps.guard import services
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.schemas import Admitted, CallContext, Done, Failed, HandlerResult, Limits
+from apps.guard.services.admission import precheck
 from apps.guard.services.settlement import CallLost
 from kernel.tenancy import in_scope, tenant_scope
 from tests import nursery
+from tests.factories.bus import let_leases_run_out, make_message
 from tests.factories.guard import audited, make_budget, make_call, make_run, reread, settle_lost
 from tests.guard.conftest import Handle, admit, admitted, approving, call, money, never, refused, settle, spend
-from tests.rivals import race
+from tests.rivals import interrupted, race
 
 RIVALS = 8
 ACT = make_call(tool="act", args={"to": "x"}, acting=True)
@@ -77,6 +83,31 @@ def test_rivals_for_one_approved_call_make_it_once(tenant: Any, handle: Handle) 
     answers = race(*(partial(call, run, ACT) for run in runs))
     assert sum(isinstance(found, Done) for found in answers) == 1
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("seconds", [1, 300])
+def test_lease_that_ends_while_the_run_is_locked_makes_no_call(tenant: Any, seconds: int) -> None:
+    make_message(tenant)
+    with tenant_scope(tenant):
+        holding = lease("executor", consumer="test", scope_id="scope", seconds=seconds)
+    assert holding is not None
+    run = make_run(tenant)
+
+    def hold(meet: Callable[[], None]) -> None:
+        with tenant_scope(tenant):
+            GuardedRun.objects.select_for_update().get(pk=run.pk)
+            meet()
+            if seconds == 1:
+                time.sleep(1)
+            else:
+                let_leases_run_out(tenant)
+
+    def begin() -> Any:
+        with tenant_scope(tenant):
+            return precheck(replace(run.ref, lease=holding.ref), Intent.RUN_SKILL, make_call())
+
+    _, answer = interrupted(hold, begin)
+    assert getattr(answer, "code", answer) == RefusalCode.LEASE_LOST
 
 
 def test_halt_is_answered_while_a_call_is_under_way_and_stops_the_next(tenant: Any, handle: Handle) -> None:
