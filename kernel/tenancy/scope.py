@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import select
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -157,7 +157,7 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """A savepoint inside a scope: a block that raises leaves neither rows nor `before_commit` items."""
+    """A savepoint inside a scope, also in a flush: a block that raises leaves neither rows nor `before_commit` items."""
     scope = current_scope()
     gathered = [
         {flush: list(items) for flush, items in queues.items()}
@@ -167,7 +167,11 @@ def savepoint() -> Iterator[None]:
     before = [(row, dict(row.__dict__)) for row in locked.values()]
     try:
         with transaction.atomic():
-            yield
+            try:
+                yield
+            except BaseException:
+                _end_aborted_pipeline()
+                raise
     # A cancelled block rolls back as well, and cancellation is no `Exception`.
     except BaseException:
         scope.gathered, scope.gathered_numbered, scope.gathered_last = gathered
@@ -312,6 +316,15 @@ def pipeline() -> Iterator[None]:
         return
     with connection.wrap_database_errors, line.pipeline():
         yield
+
+
+def _end_aborted_pipeline() -> None:
+    """After an error the server skips all statements up to the next synchronization, a rollback to a savepoint too."""
+    line = connection.connection
+    if line is not None and line.pgconn.pipeline_status == PipelineStatus.ABORTED:
+        # The error that is being raised is the first; what was skipped says nothing new.
+        with suppress(psycopg.Error), line.pipeline() as open_pipeline:
+            open_pipeline.sync()
 
 
 def _renew_lost_connection() -> None:

@@ -11,13 +11,16 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, SpawnRefusal, TriggerKind
 from apps.autonomy.models import AutonomousSession, Occurrence, Task, Trigger
 from apps.autonomy.schemas import NotSpawned, Occasion
-from apps.autonomy.services import admission, trigger_dispatch
+from apps.autonomy.services import admission, occurrences, trigger_dispatch
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
+from apps.knowledge.models import Document
 from apps.knowledge.services import store_parsed
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
@@ -259,6 +262,18 @@ def test_watch_does_not_fire_on_its_own_output(house: House, tmp_path: Path) -> 
     store_parsed(house.tenant, collection, parsed, reference="own.md", actor=f"autonomy:{uuid4()}")
     house.finish()
     assert house.sessions() == []
+
+
+@pytest.mark.parametrize("fault", ["SELECT 1 / 0", "SELECT id FROM no_such_table"])
+def test_document_is_stored_though_its_triggers_cannot_be_written(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    monkeypatch.setattr(occurrences, "_WRITE", fault)
+    ingest_texts(house.tenant, tmp_path, cello="Cellos are insured.")
+    with tenant_scope(house.tenant):
+        assert Document.objects.count() == 1
+        assert AuditEntry.objects.filter(event=AuditEvent.DOCUMENT_STORED).count() == 1
+    assert "autonomy_occurrences_lost" in caplog.text
 
 
 def test_unchanged_document_wakes_nobody(house: House, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection
 
 from apps.autonomy.services.bus_messages import enqueue_trigger
-from kernel.tenancy import before_commit, current_tenant_id
+from kernel.tenancy import before_commit, current_tenant_id, savepoint
 
 _log = logging.getLogger(__name__)
 # Topics written with an upload, where a savepoint is cheap and a failure must not lose the document.
@@ -48,7 +48,7 @@ def _write(occurrences: list[tuple[str, str]]) -> None:
 def _write_protected(values: dict[str, object]) -> None:
     """Store an added document even if its triggers cannot be written."""
     try:
-        with transaction.atomic():
+        with savepoint():
             _execute(values)
     except OperationalError:
         raise
