@@ -34,7 +34,7 @@ _TENANT = "tenant of the scope"
 
 
 class Read(Generic[T]):
-    """One SELECT, inside a scope. `parse` is called when `value` is first read.
+    """One statement and the value of its rows, inside a scope. `parse` is called when `value` is first read.
 
     `value` is Django's cached property. That of functools holds a lock of the whole class in Python 3.11: a statement
     that waits for a row would stop those of all other threads.

@@ -157,7 +157,7 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """A savepoint inside a scope, also in a flush: a block that raises leaves neither rows nor `before_commit` items."""
+    """A savepoint in a scope or a flush: a block that raises leaves neither rows nor `before_commit` items."""
     scope = current_scope()
     gathered = [
         {flush: list(items) for flush, items in queues.items()}

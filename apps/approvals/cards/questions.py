@@ -80,14 +80,14 @@ def waiting_for(session_id: UUID, *, answer_seq: int) -> Read[list[CardQuestion]
 
 def end_waits(waiting: Iterable[CardQuestion], *, answer_seq: int) -> None:
     """The customer wrote entry `answer_seq`: what was `waiting_for` it waits no longer."""
-    # No card is locked here: the customer's message must not wait for a person who is deciding it.
+    # No card is locked here: the customer's message must not wait for a person who is deciding it. What else ends a
+    # wait locks the conversation too, so that these are still waiting.
     for question in waiting:
-        ended = CardQuestion.objects.filter(pk=question.pk, ended_at=None)
-        if ended.update(ended_at=now(), answer_seq=answer_seq):
-            if question.waits_until > now():
-                _alert(question.card_id, f"answer{answer_seq}")
-                signals.card_returned(question.card_id, answer_seq)
-            signals.question_changed(question.card_id)
+        CardQuestion.objects.filter(pk=question.pk).update(ended_at=now(), answer_seq=answer_seq)
+        if question.waits_until > now():
+            _alert(question.card_id, f"answer{answer_seq}")
+            signals.card_returned(question.card_id, answer_seq)
+        signals.question_changed(question.card_id)
 
 
 @built_once
