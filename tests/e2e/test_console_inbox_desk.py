@@ -521,6 +521,15 @@ _IS_SEEN = """
 """
 
 
+# How far the ring of a focused element reaches beyond it.
+_RING_ENDS = """
+    (part) => {
+      const style = getComputedStyle(part);
+      return parseFloat(style.outlineOffset) + parseFloat(style.outlineWidth);
+    }
+"""
+
+
 async def test_list_on_a_german_laptop_cuts_no_tab(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
     await _said(deployment, "Is my cello insured while I travel?")
     size = {"width": 1366, "height": 768}
@@ -529,6 +538,11 @@ async def test_list_on_a_german_laptop_cuts_no_tab(web: str, open_page: Any, dep
     assert await page.locator("#tab-all").evaluate(_IS_SEEN)
     rows = page.locator("#list .finder :is(.tabs a, .search input, .toggles a, summary)")
     assert len(await rows.evaluate_all(_ROWS)) == 3
+    # The tabs scroll, so that they cut what lies around a link.
+    await page.locator("#tab-mine").focus()
+    await page.keyboard.press("Tab")
+    await expect(page.locator("#tab-mentions")).to_be_focused()
+    assert await page.locator("#tab-mentions").evaluate(_RING_ENDS) <= 0
 
 
 @pytest.mark.parametrize("width", [360, 390])
