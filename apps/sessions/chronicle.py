@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from apps.sessions import rules
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -18,19 +16,11 @@ from apps.sessions.signals import entries_appended, session_changed
 from kernel.clock import now
 from kernel.live import publish_on_commit
 from kernel.taint import Taint
-from kernel.tenancy import InsertOnce, before_commit, built_once
+from kernel.tenancy import before_commit
 
 _MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
 # What reads as something that was said.
 SAID = (EntryKind.MESSAGE, EntryKind.DECISION)
-
-
-_insert = InsertOnce(ChronicleEntry)
-
-
-@built_once
-def _session(session_id: UUID) -> QuerySet[ChatSession]:
-    return ChatSession.objects.filter(pk=session_id)
 
 
 def append(
@@ -75,8 +65,8 @@ def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:
         by_session.setdefault(session.pk, (session, []))[1].extend([entry] if entry else [])
     for session, entries in by_session.values():
         session.last_active_at = entries[-1].created_at if entries else session.last_active_at
-        _session.update(session.pk, **{name: getattr(session, name) for name in _MOVED})
-        _insert(entries)
+        ChatSession.objects.filter(pk=session.pk).update(**{name: getattr(session, name) for name in _MOVED})
+        ChronicleEntry.objects.bulk_create(entries)
         session_changed(session.pk)
         if entries:
             entries_appended(session, entries)

@@ -3,7 +3,7 @@ tenant).
 """
 
 from kernel.tenancy.models import TenantModel
-from kernel.tenancy.reads import InsertOnce, ModelRows, Read, built_once, read_together
+from kernel.tenancy.reads import ModelRows, Read, built_once, read_together
 from kernel.tenancy.replica import read_from_replica
 from kernel.tenancy.scope import (
     COMPANY_CLOSED,
@@ -26,7 +26,6 @@ from kernel.tenancy.threads import in_scope, in_thread, with_retry
 __all__ = [
     "COMPANY_CLOSED",
     "INSTALLATION",
-    "InsertOnce",
     "ModelRows",
     "Read",
     "ScopeError",

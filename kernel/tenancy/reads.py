@@ -1,15 +1,14 @@
-"""Statements that can be sent together, and statements that are built once for the process.
+"""SELECT statements that can be sent together.
 
 A function that returns a `Read` names its statement and how the rows become a value. `read(…).value` runs it alone;
 `read_together` runs several in one round trip, each with a snapshot of its own, like statements one after the other.
-`built_once` turns a function that builds a queryset into such a read, or into an UPDATE of its rows; `InsertOnce` is
-the INSERT of a model's rows.
+`built_once` turns a function that builds a queryset into such a read.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import date
 from typing import Any, Generic, TypeVar
@@ -19,16 +18,13 @@ from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.query import get_related_populators
-from django.db.models.sql import InsertQuery, UpdateQuery
 from django.utils.functional import cached_property
 
-from kernel.tenancy.models import TenantModel
 from kernel.tenancy.scope import building_scope, current_scope, pipeline
 
 T = TypeVar("T")
 U = TypeVar("U")
 M = TypeVar("M", bound=Model)
-Owned = TypeVar("Owned", bound=TenantModel)
 Rows = list[tuple[Any, ...]]
 _TENANT = "tenant of the scope"
 
@@ -69,10 +65,6 @@ class _Given(Expression):
         raise TypeError(f"the statement is built once, so its text cannot hold {self.name}")
 
 
-def _new(column: str) -> str:
-    return f"new {column}"
-
-
 class BuiltOnce(Generic[M]):
     """A queryset whose statement Django builds once for the process (`built_once`)."""
 
@@ -91,17 +83,7 @@ class BuiltOnce(Generic[M]):
         statement, given = self._statement(values)
         return Read(statement.sql, statement.values(given), statement.models)
 
-    def update(self, *values: object, **columns: object) -> None:
-        """Update these columns of the queryset's rows. The values are none that the database computes."""
-        statement, given = self._statement(values, tuple(columns))
-        for name, value in columns.items():
-            given[_new(name)] = statement.prepared(name, value)
-        with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.values(given))
-
-    def _statement(
-        self, values: Sequence[object], columns: tuple[str, ...] = ()
-    ) -> tuple[_Statement, dict[str, object]]:
+    def _statement(self, values: Sequence[object]) -> tuple[_Statement, dict[str, object]]:
         tenant_id = current_scope().tenant_id
         given: dict[str, object] = {_TENANT: tenant_id}
         names: list[str | tuple[str, ...]] = []
@@ -109,26 +91,20 @@ class BuiltOnce(Generic[M]):
             items = {f"{name} {place}": item for place, item in enumerate(value)} if isinstance(value, list) else None
             given |= {name: value} if items is None else items
             names.append(name if items is None else tuple(items))
-        key = (tenant_id is None, columns, *names)
+        key = (tenant_id is None, *names)
         if key not in self._built:
             parameters = [_Given(name) if isinstance(name, str) else [_Given(item) for item in name] for name in names]
             with building_scope(None if tenant_id is None else _Given(_TENANT)):
                 queryset = self._build(*parameters)
-            self._built[key] = _Statement(queryset, columns)
+            self._built[key] = _Statement(queryset)
         return self._built[key], given
 
 
 class _Statement:
-    """A built queryset, or the UPDATE of these columns of its rows: its text, its parameters, and how rows become
-    models, as in Django's `ModelIterable`."""
+    """A built queryset: its text, its parameters, and how rows become models, as in Django's `ModelIterable`."""
 
-    def __init__(self, queryset: QuerySet[Any, Any], columns: Sequence[str] = ()) -> None:
-        query: Any = queryset.query
-        if columns:
-            query = query.chain(UpdateQuery)
-            query.add_update_values({name: _Given(_new(name)) for name in columns})
-        self._compiler = query.get_compiler(connection=connection)
-        self._meta = queryset.model._meta
+    def __init__(self, queryset: QuerySet[Any, Any]) -> None:
+        self._compiler = queryset.query.get_compiler(connection=connection)
         try:
             self.sql, self._parameters = self._compiler.as_sql()
         except EmptyResultSet:  # one of several values, of which there are none
@@ -138,10 +114,6 @@ class _Statement:
 
     def values(self, given: dict[str, object]) -> list[Any]:
         return [given[value.name] if isinstance(value, _Given) else value for value in self._parameters]
-
-    def prepared(self, name: str, value: object) -> Any:
-        """A value as its column's field writes it."""
-        return self._meta.get_field(name).get_db_prep_save(value, connection=connection)
 
     @cached_property
     def _parts(self) -> tuple[dict[str, Any], slice, list[str], Any, Any]:
@@ -175,33 +147,6 @@ def built_once(build: Callable[..., QuerySet[M, Any]]) -> BuiltOnce[M]:
     with columns, and what else it names must be the same for every call (a time or an id that is not is refused).
     """
     return BuiltOnce(build)
-
-
-class InsertOnce(Generic[Owned]):
-    """Insert new rows of a model as `bulk_create` does, with a statement that Django builds once. They bring the values
-    of all columns, those that the database would set included."""
-
-    def __init__(self, model: type[Owned]) -> None:
-        self._model = model
-
-    @cached_property
-    def _statement(self) -> tuple[str, list[Any]]:
-        query, meta = InsertQuery(self._model), self._model._meta
-        fields = [field for field in meta.concrete_fields if not field.generated]
-        query.insert_values(fields, [self._model(**{field.attname: _Given(field.attname) for field in fields})])
-        ((sql, parameters),) = query.get_compiler(connection=connection).as_sql()
-        by_name = {field.attname: field for field in fields}
-        return sql, [by_name[given.name] for given in parameters]
-
-    def __call__(self, rows: Iterable[Owned]) -> None:
-        sql, fields = self._statement
-        with connection.cursor() as cursor:
-            for row in rows:
-                row.stamp_tenant()
-                cursor.execute(
-                    sql, [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
-                )
-                row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
 class ModelRows(Generic[M]):

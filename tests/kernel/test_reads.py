@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,14 +13,11 @@ from django.db.models import QuerySet
 from psycopg import Connection
 from psycopg.waiting import Wait
 
-from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.models import Turn
 from apps.tenants.models import Deployment, Tenant
 from kernel.clock import now
-from kernel.taint import Taint
-from kernel.tenancy import InsertOnce, ModelRows, ScopeError, before_commit, built_once, read_together, tenant_scope
+from kernel.tenancy import ModelRows, ScopeError, before_commit, built_once, read_together, tenant_scope
 from kernel.tenancy.reads import Read, Rows
-from tests.factories.sessions import make_session
 from tests.factories.tenants import make_deployment
 
 
@@ -118,60 +114,6 @@ def _by_id(deployment_id: UUID) -> QuerySet[Deployment]:
     return Deployment.objects.filter(pk=deployment_id)
 
 
-def test_an_update_that_is_built_once_changes_its_rows_alone(
-    tenant: Tenant, other_tenant: Tenant, deployments: list[Deployment]
-) -> None:
-    one, two = deployments
-    with tenant_scope(tenant):
-        _by_id.update(one.pk, title="Renamed", suggestions=["One"])
-        _by_id.update(two.pk, title="Two", suggestions=[])
-        _by_id.update(one.pk, enabled=False)
-        renamed, other = Deployment.objects.get(pk=one.pk), Deployment.objects.get(pk=two.pk)
-        assert renamed.title == "Renamed"
-        assert renamed.suggestions == ["One"]
-        assert not renamed.enabled
-        assert other.title == "Two"
-        assert other.enabled
-    with tenant_scope(other_tenant):
-        _by_id.update(one.pk, title="Stolen")
-    with tenant_scope(tenant):
-        assert Deployment.objects.get(pk=one.pk).title == "Renamed"
-
-
-def test_rows_that_are_inserted_once_are_those_of_bulk_create(tenant: Tenant, other_tenant: Tenant) -> None:
-    insert = InsertOnce(ChronicleEntry)
-    session = make_session(make_deployment(tenant))
-    with tenant_scope(tenant):
-        first, second, third = (_entry(session, seq) for seq in (101, 102, 103))
-        insert([first, second])
-        ChronicleEntry.objects.bulk_create([third])
-        rows = {row.seq: row.__dict__ for row in ChronicleEntry.objects.filter(session=session)}
-        own = {"id", "seq", "_state"}
-        assert {name: value for name, value in rows[101].items() if name not in own} == {
-            name: value for name, value in rows[103].items() if name not in own
-        }
-        assert rows[102]["id"] == second.pk
-        assert rows[102]["payload"] == {"n": [1]}
-        assert not second._state.adding
-        foreign = _entry(session, 104)
-        foreign.tenant_id = other_tenant.pk
-        with pytest.raises(ScopeError):
-            insert([foreign])
-
-
-def _entry(session: ChatSession, seq: int) -> ChronicleEntry:
-    return ChronicleEntry(
-        session_id=session.pk,
-        seq=seq,
-        kind=EntryKind.MESSAGE,
-        sender=Sender.VISITOR,
-        text="Hello",
-        payload={"n": [1]},
-        taint=Taint.EXTERNAL,
-        created_at=datetime(2026, 1, 2, tzinfo=UTC),
-    )
-
-
 def test_rows_of_a_statement_of_our_own_are_those_of_the_model(tenant: Tenant, deployments: list[Deployment]) -> None:
     rows = ModelRows(Deployment, "it")
     with tenant_scope(tenant):
@@ -210,7 +152,7 @@ def test_reads_before_a_commit_wait_for_the_server_once(
         first, second = _by_id.rows(items[0]), _by_id.rows(items[1])
         with monkeypatch.context() as patched:
             patched.setattr(Connection, "wait", wait)
-            _by_id.update(items[0], title="Before")
+            Deployment.objects.filter(pk=items[0]).update(title="Before")
             read_together(first, second)
         assert first.value[0].title == "Before"
         assert second.value[0].pk == items[1]

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from apps.approvals.cards import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -39,7 +37,7 @@ from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
 from kernel.language import in_language
 from kernel.taint import Taint
-from kernel.tenancy import before_commit, built_once
+from kernel.tenancy import before_commit
 from llm.language_detection import detect_language
 from llm.offline import intents
 
@@ -233,9 +231,4 @@ def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
 
 def _write_ends(ends: list[tuple[UUID, dict[str, object]]]) -> None:
     for turn_id, values in ends:
-        _turn.update(turn_id, **values)
-
-
-@built_once
-def _turn(turn_id: UUID) -> QuerySet[Turn]:
-    return Turn.objects.filter(pk=turn_id)
+        Turn.objects.filter(pk=turn_id).update(**values)

@@ -39,12 +39,11 @@ from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.work.queries import declined_work, open_work
 from kernel.clock import now
-from kernel.tenancy import InsertOnce, before_commit
+from kernel.tenancy import before_commit
 
 HISTORY_MESSAGES = 30
 # How many declined requests a model is told of.
 DECLINED_TOLD = 3
-_insert_turns = InsertOnce(Turn)
 
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
@@ -154,7 +153,7 @@ def _begin(session: ChatSession, message: Said) -> UUID:
         started_at=now(),
         step="precompile_gates",
     )
-    before_commit(_insert_turns, turn)
+    before_commit(Turn.objects.bulk_create, turn)
     return UUID(str(turn.pk))
 
 
