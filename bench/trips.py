@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from psycopg.waiting import Wait
+from psycopg.waiting import Ready
 
 from bench.report import Row
 from bench.stage import Stage, stage
@@ -82,15 +82,15 @@ def _watching(counts: Counter[str]) -> Iterator[None]:
 
 
 def heard(gen: Any, waited: list[Any]) -> Any:
-    """`gen`, the driver's way to say what it waits for; notes each wait for the server alone."""
-    ready = None
+    """`gen`, the driver's way to say what it waits for; notes each wait that ended because the server had spoken. In a
+    pipeline the driver waits for what it may read and for what it may send at once, so its wish does not tell."""
+    ready = 0
     while True:
         try:
-            wish = gen.send(ready)
+            ready = yield gen.send(ready or None)
         except StopIteration as end:
             return end.value
-        waited += [wish] if wish == Wait.R else []
-        ready = yield wish
+        waited += [ready] if ready & Ready.R else []
 
 
 def _name_steps(stack: ExitStack) -> None:

@@ -11,7 +11,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
 from psycopg import Connection
-from psycopg.waiting import Wait
+from psycopg.waiting import Ready
 
 from apps.sessions.models import Turn
 from apps.tenants.models import Deployment, Tenant
@@ -135,15 +135,14 @@ def test_reads_before_a_commit_wait_for_the_server_once(
 
     def watched(gen: Any) -> Any:
         nonlocal waits
-        ready, is_waiting = None, False
+        ready, is_answered = None, False
         while True:
             try:
-                wish = gen.send(ready)
+                ready = yield gen.send(ready)
             except StopIteration as end:
-                waits += is_waiting
+                waits += is_answered
                 return end.value
-            is_waiting |= wish == Wait.R
-            ready = yield wish
+            is_answered |= bool(ready & Ready.R)
 
     def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
         return real(self, watched(gen), *args, **kwargs)
