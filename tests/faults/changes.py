@@ -65,10 +65,11 @@ class Changes:
                     return
             time.sleep(0.3)
 
-    def settle(self) -> None:
-        """Approve what is still open, and wait until nothing is due any more."""
+    def settle(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Approve what is still open, and wait until nothing is due any more. `meanwhile` is called at each look."""
         give_up, looks = time.monotonic() + REST_SECONDS, itertools.count()
         while self._restless() and time.monotonic() < give_up:
+            meanwhile()
             if next(looks) % LOOKS_A_LEASE == 0:
                 self.house.let_leases_run_out()
             for card in self.house.rows("SELECT id::text FROM approvals_card WHERE status IN ('open', 'created')"):
@@ -83,7 +84,8 @@ class Changes:
     def due(self) -> list[dict[str, Any]]:
         """Recurring messages are due again and again, so this is empty for moments only."""
         return self.house.rows(
-            "SELECT kind FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now() LIMIT 1"
+            "SELECT queue, kind, state, attempts, reason, available_at, leased_until FROM bus_queuemessage"
+            " WHERE finished_at IS NULL AND available_at <= now()"
         )
 
     def unfinished(self) -> list[dict[str, Any]]:

@@ -85,9 +85,13 @@ class Chaos:
             card = self.changes.items[number]["card"]
             self._round(fault, self.talker.say if _is_said(fault) else partial(self.changes.approve, card))
             self._look_at_budgets()
-        self.changes.settle()
+        self.changes.settle(self._keep_a_worker)
         self._look_at_budgets()
         self.talker.stop()
+
+    def is_at_rest(self) -> bool:
+        self._keep_a_worker()
+        return not self.changes.due()
 
     # -- before ----------------------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ def chaos() -> Iterator[Chaos]:
     try:
         whole = Chaos(house, plan(ROUNDS, SEED))
         whole.run()
-        if whole.missed or whole.changes.unfinished():
-            print(house.said_by(whole.worker)[-6000:])
+        if whole.missed or whole.changes.unfinished() or not whole.is_at_rest():
+            print(whole.changes.due(), house.said_by(whole.worker)[-6000:])
         yield whole
     finally:
         house.stop()
@@ -50,7 +50,7 @@ def test_every_item_ended_or_waits(chaos: Chaos) -> None:
 
 
 def test_nothing_is_due_any_more(chaos: Chaos) -> None:
-    await_that(lambda: not chaos.changes.due(), "nothing is due")
+    await_that(chaos.is_at_rest, "nothing is due")
 
 
 def test_no_effect_happened_twice(chaos: Chaos) -> None:
