@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         quiet=True,
     )
     # Messages arrive at once; without one, ask Redis again after five seconds instead of after one.
-    app.conf.broker_transport_options["polling_interval"] = 5
+    app.conf.broker_transport_options["polling_interval"] = 2
     if told.beat:
         threading.Thread(target=_wake_workers, name="beat", daemon=True).start()
     worker.start()
