@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         without_mingle=True,
         quiet=True,
     )
-    # Messages arrive at once; without one, ask Redis again after five seconds instead of after one.
+    # Messages arrive at once; without one, ask Redis again after two seconds, not after one.
     app.conf.broker_transport_options["polling_interval"] = 2
     if told.beat:
         threading.Thread(target=_wake_workers, name="beat", daemon=True).start()
