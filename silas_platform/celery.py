@@ -98,7 +98,7 @@ def _share_memory_with_children(**_: object) -> None:
     object that it visits, and every page that a child writes to is copied for it."""
     import psycopg_pool  # noqa: F401  (with the first connection)
 
-    from silas_platform.telemetry import traces  # noqa: F401
+    from silas_platform.telemetry import traces  # noqa: F401  (at the start of each child)
 
     # Each child sets its parent-death signal, for which cffi loads a parser of C: 6 MB. There is no signal -1, so that
     # this sets none.

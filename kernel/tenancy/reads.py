@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from datetime import date
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -168,8 +167,7 @@ class ModelRows(Generic[M]):
 def read_together(*reads: Read[Any]) -> None:
     """Run these statements in one round trip, in this order."""
     cursors = [connection.cursor() for _ in reads]
-    # A pipeline of one statement only costs the driver's work for it.
-    with pipeline() if len(reads) > 1 else nullcontext():
+    with pipeline(several=len(reads) > 1):
         for cursor, read in zip(cursors, reads, strict=True):
             cursor.execute(read.sql, read.values)
     for cursor, read in zip(cursors, reads, strict=True):

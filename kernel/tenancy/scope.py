@@ -169,9 +169,8 @@ def savepoint() -> Iterator[None]:
         with transaction.atomic():
             try:
                 yield
-            except BaseException:
+            finally:
                 _end_aborted_pipeline()
-                raise
     # A cancelled block rolls back as well, and cancellation is no `Exception`.
     except BaseException:
         scope.gathered, scope.gathered_numbered, scope.gathered_last = gathered
@@ -296,8 +295,8 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
 def _flush(scope: Scope) -> None:
     if not (scope.gathered or scope.gathered_numbered or scope.gathered_last):
         return
-    # The audit log alone is one statement, for which a pipeline would only cost the driver's work.
-    with pipeline() if scope.gathered or scope.gathered_numbered else nullcontext():
+    # The audit log alone is one statement.
+    with pipeline(several=bool(scope.gathered or scope.gathered_numbered)):
         # A flush may gather more, such as an audit entry, so the lowest queue is looked up each time.
         while waiting := scope.gathered or scope.gathered_numbered or scope.gathered_last:
             flush = next(iter(waiting))
@@ -305,13 +304,14 @@ def _flush(scope: Scope) -> None:
 
 
 @contextmanager
-def pipeline() -> Iterator[None]:
+def pipeline(*, several: bool = True) -> Iterator[None]:
     """Send the statements of the block in one round trip, as far as it does not wait for their rows; inside another
-    such block with that one's."""
+    such block with that one's. Without `several` it is one statement, for which it would only cost the driver's work.
+    """
     connection.ensure_connection()
     line = connection.connection
     # The driver would wait for all that was sent before at the beginning and at the end of an inner pipeline.
-    if line.pgconn.pipeline_status != PipelineStatus.OFF:
+    if not several or line.pgconn.pipeline_status != PipelineStatus.OFF:
         yield
         return
     with connection.wrap_database_errors, line.pipeline():
